@@ -1,0 +1,1 @@
+"""Adapters between chat platforms and the gateway."""

@@ -1,0 +1,1 @@
+"""Trunkline's gateway: sessions, turns, replay and delivery behind chat channels."""

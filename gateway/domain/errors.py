@@ -1,0 +1,110 @@
+"""Errors a caller can act on, one class per decision.
+
+TrunklineError
+├── Refused            bad input: says what was expected and what came
+│   └── InvalidKey
+├── Forbidden          the caller may not do this
+├── NotFound           the thing named is not there
+├── Unavailable        trying again later may work (`retry_after` seconds, when known)
+├── AuthFailed         a credential is missing or refused: ask the owner
+├── ConfigError        a setting is wrong: `setting` names it
+├── LeaseLost          somebody else holds the work now: stop, write nothing
+├── ContextOverflow    the request is larger than the model's window
+├── ThinkingRefused    the provider refused replayed thinking blocks
+├── Filtered           the provider's content filter stopped the answer
+└── DeliveryError      what became of one call to a platform
+    ├── NotDone        certainly not applied (`code`, `retry_after`, `fatal`)
+    ├── Unknown        perhaps applied: look before sending again
+    └── Gone           somebody deleted the message: do not post it again
+"""
+
+from __future__ import annotations
+
+
+class TrunklineError(Exception):
+    """The root of every error raised on purpose."""
+
+
+class Refused(TrunklineError, ValueError):
+    """The input is not acceptable; the message says what was expected and what came."""
+
+
+class InvalidKey(Refused):
+    """A session key does not follow `channel:chat_id[:thread]`."""
+
+
+class Forbidden(TrunklineError, PermissionError):
+    """The caller may not do this."""
+
+
+class NotFound(TrunklineError, LookupError):
+    """The thing that was named does not exist."""
+
+
+class Unavailable(TrunklineError, ConnectionError):
+    """The other side did not answer; trying again later may work."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class AuthFailed(TrunklineError, PermissionError):
+    """A credential is missing or was refused; only the owner can mend it."""
+
+
+class ConfigError(TrunklineError, ValueError):
+    """A setting is wrong; `setting` is its dotted name."""
+
+    def __init__(self, setting: str, message: str) -> None:
+        super().__init__(f"{setting}: {message}" if setting else message)
+        self.setting = setting
+
+
+class LeaseLost(TrunklineError):
+    """The lease is held by somebody else now, or was released; the holder must stop and write nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the lease {name!r} is no longer held here")
+        self.name = name
+
+
+class ContextOverflow(TrunklineError):
+    """The request is larger than the model's context window."""
+
+
+class ThinkingRefused(TrunklineError):
+    """The provider refused thinking blocks that were replayed to it."""
+
+
+class Filtered(TrunklineError):
+    """The provider's content filter stopped the answer."""
+
+
+class DeliveryError(TrunklineError):
+    """What became of one call that shows something on a platform."""
+
+
+class NotDone(DeliveryError):
+    """The call was certainly not applied.
+
+    `code` is the platform's own word for why, `retry_after` the seconds it asked us to wait, and `fatal` says that
+    trying again cannot help (blocked, kicked, no such chat). `formatting` says that the same text sent plain may pass.
+    """
+
+    def __init__(
+        self, code: str, *, retry_after: float | None = None, fatal: bool = False, formatting: bool = False
+    ) -> None:
+        super().__init__(f"the platform did not take the message: {code}")
+        self.code = code
+        self.retry_after = retry_after
+        self.fatal = fatal
+        self.formatting = formatting
+
+
+class Unknown(DeliveryError):
+    """The call may have been applied: its answer was lost."""
+
+
+class Gone(DeliveryError):
+    """Somebody deleted the message; it is not to be posted again."""

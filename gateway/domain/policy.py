@@ -1,0 +1,71 @@
+"""Who may talk to the bot, and where: one pure decision for everything that comes in.
+
+Closed by default. Only stable ids count, never names. `ANYONE` in a list opens it, and only if it is written there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.domain.inbound import Inbound, InboundKind
+
+ANYONE = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """A channel's lists: people by id, shared chats by id, and shared chats in which anyone may talk."""
+
+    people: frozenset[str] = frozenset()
+    chats: frozenset[str] = frozenset()
+    anyone_in: frozenset[str] = frozenset()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person nobody listed can reach the bot."""
+        return ANYONE in self.people or bool(self.anyone_in)
+
+
+class Verdict(StrEnum):
+    """What becomes of an event."""
+
+    ADMIT = "admit"
+    PAIR = "pair"
+    OVERHEAR = "overhear"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict and the reason for it, which names what the owner would have to list."""
+
+    verdict: Verdict
+    reason: str
+
+
+def decide(inbound: Inbound, rules: Rules) -> Decision:
+    """Decide on one event before any download, typing, reaction or model call.
+
+    `PAIR` means: a person who is not admitted yet may be told, rarely and briefly, which id the owner needs.
+    """
+    if inbound.sender.is_bot:
+        return Decision(Verdict.IGNORE, "another bot")
+    if inbound.kind in (InboundKind.EDIT, InboundKind.DELETE, InboundKind.REACTION):
+        return Decision(Verdict.IGNORE, f"{inbound.kind.value} starts no turn")
+    if not inbound.is_direct and not inbound.addresses_bot:
+        return Decision(Verdict.IGNORE, "not addressed to the bot")
+    known = _lists(rules.people, inbound.sender.id)
+    if inbound.is_direct:
+        return Decision(Verdict.ADMIT, "listed person") if known else Decision(Verdict.PAIR, "unlisted person")
+    if inbound.route.chat_id in rules.anyone_in:
+        return Decision(Verdict.ADMIT, "chat open to anyone")
+    if not _lists(rules.chats, inbound.route.chat_id):
+        return Decision(Verdict.PAIR, "unlisted chat")
+    return (
+        Decision(Verdict.ADMIT, "listed person in listed chat") if known else Decision(Verdict.PAIR, "unlisted person")
+    )
+
+
+def _lists(ids: frozenset[str], id: str) -> bool:
+    return ANYONE in ids or id in ids

@@ -1,0 +1,64 @@
+"""A turn: one run of the model over a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from gateway.domain.keys import Route, SessionKey
+
+
+class TurnState(StrEnum):
+    """Where a turn stands."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    SET_ASIDE = "set aside"
+
+
+RESUME = "resume"
+"""What a turn waits for that was given back on purpose, to be gone on with by whoever is free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What a suspended turn waits for: `resume`, a choice or a child, and the details of it."""
+
+    reason: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A claimed turn. `attempt` is 1 at first and grows each time a process died over it.
+
+    `route` is where its answer goes: the newest message it answers. `first_seq` is the seq of its first row.
+    """
+
+    id: str
+    session_id: str
+    key: SessionKey
+    route: Route
+    attempt: int
+    state: TurnState
+    started_at: datetime
+    first_seq: int
+    stop_requested_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call as the provider reported them."""
+
+    provider: str
+    model: str
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    output_tokens: int = 0

@@ -1,0 +1,127 @@
+"""The contract of a store of sessions: headers, rows, marks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from gateway.domain.keys import SessionKey
+from gateway.domain.message import Mark, Message
+from gateway.domain.session import Origin, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What a session starts with when its key has no open one."""
+
+    workspace: str = ""
+    agent: str = ""
+    model: str = ""
+    mode: str = ""
+    title: str = ""
+    origin: Origin | None = None
+    parent_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """Which sessions to list. `cursor` is the `next_cursor` of the page before; None fields do not filter."""
+
+    channel: str | None = None
+    origin_kind: str | None = None
+    workspace: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    closed: bool | None = None
+    since: datetime | None = None
+    cursor: str | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """A page of headers, pinned first, then newest first; `next_cursor` is None on the last page."""
+
+    sessions: Sequence[Session]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A row that matches a search, with the words around the match."""
+
+    session_id: str
+    seq: int
+    snippet: str
+
+
+UPDATABLE = frozenset(
+    {
+        "workspace", "agent", "model", "mode", "title", "title_edited", "extra_roots", "grants", "pinned", "archived",
+        "consolidated_through", "replay_from", "compaction", "metadata",
+    }
+)  # fmt: skip
+"""The fields of a header that `Sessions.update` may name; the rest belong to the store or are set once."""
+
+
+class Sessions(ABC):
+    """Keeps sessions. Safe to share between tasks; each verb is one transaction.
+
+    A deleted session is a tombstone: it is not found by any verb, and writes to it are refused.
+    """
+
+    @abstractmethod
+    async def open(self, key: SessionKey, new: NewSession) -> Session:
+        """Return the open session of `key`, made from `new` if there is none. At most one is open per key."""
+
+    @abstractmethod
+    async def get(self, ref: str | SessionKey) -> Session:
+        """Return the session with this id, or the open one of this key; raise `NotFound` if there is none."""
+
+    @abstractmethod
+    async def page(
+        self, session_id: str, *, before: int | None = None, after: int | None = None, limit: int = 200
+    ) -> Sequence[Message]:
+        """Return rows in order of `seq`, marks attached: the newest `limit` below `before`, or the first above `after`.
+
+        With neither, the newest of all. Empty if there are none. Raises `Refused` if both are given.
+        """
+
+    @abstractmethod
+    async def update(self, session_id: str, patch: Mapping[str, Any]) -> Session:
+        """Set the named header fields and nothing else; raise `Refused` for a name outside `UPDATABLE`."""
+
+    @abstractmethod
+    async def set_origin(self, session_id: str, origin: Origin) -> bool:
+        """Set the origin if there is none yet; return whether it was set."""
+
+    @abstractmethod
+    async def mark(self, session_id: str, seqs: Sequence[int], mark: Mark) -> int:
+        """Hide rows; return how many got the mark that did not have it. Seqs that do not exist are ignored."""
+
+    @abstractmethod
+    async def close(self, key: SessionKey) -> Session | None:
+        """Close the open session of `key` and return it, or None if none was open. Its rows stay."""
+
+    @abstractmethod
+    async def fork(self, session_id: str, before: int, key: SessionKey) -> Session:
+        """Open a session under `key` holding copies of the rows below seq `before`.
+
+        Raise `Refused` if `key` is open.
+        """
+
+    @abstractmethod
+    async def delete(self, session_id: str) -> bool:
+        """Make the session a tombstone and drop its rows; return whether it was there."""
+
+    @abstractmethod
+    async def list(self, query: SessionQuery) -> SessionPage:
+        """Return one page of headers."""
+
+    @abstractmethod
+    async def search(self, words: str, *, limit: int = 20) -> Sequence[Found]:
+        """Return rows that hold all the words, in any letter case, newest first; hidden rows are left out."""

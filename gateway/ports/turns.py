@@ -1,0 +1,80 @@
+"""The contract of turns: the durable inbox, and the run of the model over what it holds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from gateway.domain.inbound import Inbound
+from gateway.domain.message import Message
+from gateway.domain.outbound import NewDelivery
+from gateway.domain.turn import Turn, TurnState, Usage, Waiting
+from gateway.ports.leases import Lease
+from gateway.ports.sessions import NewSession
+
+
+class Turns(ABC):
+    """Keeps the inbox and the turns. Safe to share between tasks and processes; each verb is one durable transaction.
+
+    Every verb that takes a lease raises `LeaseLost`, and changes nothing, if the lease is stale or the turn has ended.
+    """
+
+    @abstractmethod
+    async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
+        """Store an event in the inbox of its key's session, opened from `new` if need be; return the session's id.
+
+        Returns None, and changes nothing, for an event whose `dedupe_key` was accepted in this channel before (keys are
+        remembered for 7 days). Only after this returns may the platform be told "received".
+        """
+
+    @abstractmethod
+    async def begin(self, session_id: str, lease: Lease) -> Turn | None:
+        """Return the turn to run now, or None if there is nothing to do.
+
+        An unfinished turn comes first: with `attempt` + 1 if its process died over it, with the same attempt if it was
+        suspended to be resumed. Otherwise all pending input, in the platform's order of time, becomes user rows and a
+        new turn. While a turn waits for something else, there is nothing to do.
+        """
+
+    @abstractmethod
+    async def join(self, turn: Turn, lease: Lease) -> Sequence[Message]:
+        """Move input that has come since into the running turn; return its rows, in order, stored."""
+
+    @abstractmethod
+    async def append_round(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
+        """Store the rows of a finished round."""
+
+    @abstractmethod
+    async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting) -> None:
+        """Set the turn down, to be resumed when what it waits for has come."""
+
+    @abstractmethod
+    async def finish(
+        self,
+        turn: Turn,
+        lease: Lease,
+        rows: Sequence[Message],
+        deliveries: Sequence[NewDelivery],
+        usage: Usage | None,
+    ) -> None:
+        """End the turn well: its last rows, deliveries, usage and state in one transaction."""
+
+    @abstractmethod
+    async def fail(self, turn: Turn, lease: Lease, outcome: TurnState, deliveries: Sequence[NewDelivery]) -> None:
+        """End the turn as failed, stopped or set aside, with the note a person gets; the rows stored so far stay."""
+
+    @abstractmethod
+    async def request_stop(self, session_id: str, by: str) -> bool:
+        """Ask the session's unfinished turn to stop; return whether there was one."""
+
+    @abstractmethod
+    async def release_if_idle(self, session_id: str, lease: Lease) -> bool:
+        """Give the lease back if `begin` would find nothing; return whether it was given back."""
+
+    @abstractmethod
+    async def due(self, channels: Sequence[str], limit: int) -> Sequence[str]:
+        """Return ids of sessions of these channels that have work and no live lease, longest waiting first."""
+
+    @abstractmethod
+    async def forget(self) -> int:
+        """Drop the keys of finished events that are older than 7 days; return how many."""
