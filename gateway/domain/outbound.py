@@ -49,6 +49,16 @@ class Part:
         shown = json.dumps([self.text, self.details], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
+    def as_plain(self) -> Part:
+        """Return the part without markup: `details` holds `plain` then, and of the rest only who it is for."""
+        only_for = {"only_for": self.details["only_for"]} if "only_for" in self.details else {}
+        return Part(text=self.plain, plain=self.plain, details={"plain": True, **only_for})
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is already the form without markup."""
+        return bool(self.details.get("plain"))
+
 
 class RefKind(StrEnum):
     """What a reference points at."""

@@ -36,12 +36,20 @@ class Verdict(StrEnum):
     IGNORE = "ignore"
 
 
+class Missing(StrEnum):
+    """Whose id is not on its list."""
+
+    PERSON = "person"
+    CHAT = "chat"
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict and the reason for it, which names what the owner would have to list."""
+    """A verdict, and for the log the reason of it. `missing` is what the owner would have to list to admit this."""
 
     verdict: Verdict
     reason: str
+    missing: Missing | None = None
 
 
 def decide(inbound: Inbound, rules: Rules) -> Decision:
@@ -56,15 +64,14 @@ def decide(inbound: Inbound, rules: Rules) -> Decision:
     if not inbound.is_direct and not inbound.addresses_bot:
         return Decision(Verdict.IGNORE, "not addressed to the bot")
     known = _lists(rules.people, inbound.sender.id)
-    if inbound.is_direct:
-        return Decision(Verdict.ADMIT, "listed person") if known else Decision(Verdict.PAIR, "unlisted person")
-    if inbound.route.chat_id in rules.anyone_in:
-        return Decision(Verdict.ADMIT, "chat open to anyone")
-    if not _lists(rules.chats, inbound.route.chat_id):
-        return Decision(Verdict.PAIR, "unlisted chat")
-    return (
-        Decision(Verdict.ADMIT, "listed person in listed chat") if known else Decision(Verdict.PAIR, "unlisted person")
-    )
+    if not inbound.is_direct:
+        if inbound.route.chat_id in rules.anyone_in:
+            return Decision(Verdict.ADMIT, "chat open to anyone")
+        if not _lists(rules.chats, inbound.route.chat_id):
+            return Decision(Verdict.PAIR, "unlisted chat", Missing.CHAT)
+    if known:
+        return Decision(Verdict.ADMIT, "listed person")
+    return Decision(Verdict.PAIR, "unlisted person", Missing.PERSON)
 
 
 def _lists(ids: frozenset[str], id: str) -> bool:

@@ -124,4 +124,4 @@ class Sessions(ABC):
 
     @abstractmethod
     async def search(self, words: str, *, limit: int = 20) -> Sequence[Found]:
-        """Return rows that hold all the words, in any letter case, newest first; hidden rows are left out."""
+        """Return rows that hold all the words (a-z match A-Z too), newest first; hidden rows are left out."""

@@ -37,7 +37,10 @@ class ChannelRig(ABC):
 
     @abstractmethod
     async def say(self, text: str, *, mention: bool = False) -> str:
-        """A person writes in the direct chat, or mentions the bot in the shared one; returns the dedupe key to expect."""
+        """A person writes in the direct chat, or mentions the bot in the shared one.
+
+        Returns the dedupe key to expect.
+        """
 
     @abstractmethod
     async def repeat(self) -> None:

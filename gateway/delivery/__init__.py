@@ -1,0 +1,1 @@
+"""Delivery: what was answered arrives, in order, once."""

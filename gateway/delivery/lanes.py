@@ -1,0 +1,113 @@
+"""The worker of lanes: one delivery after the other, part by part, each written down before and after it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from loguru import logger
+
+from gateway.delivery.backoff import backoff
+from gateway.delivery.options import DeliveryOptions
+from gateway.delivery.parts import PartSender
+from gateway.domain.errors import AuthFailed, LeaseLost, NotDone, Unavailable, Unknown
+from gateway.domain.outbound import Delivery
+from gateway.ports.channel import Channel
+from gateway.ports.clock import Clock
+from gateway.ports.leases import Lease, Leases, lane_lease, renewed
+from gateway.ports.outbox import Outbox
+from gateway.ports.wakeups import Topic, Wakeups
+
+
+class Lanes:
+    """Works lanes that were woken. A delivery that must wait keeps its lane waiting, and no other."""
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        leases: Leases,
+        wakeups: Wakeups,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        owner: str,
+        lease_ttl: timedelta,
+        options: DeliveryOptions,
+        random: Callable[[], float],
+    ) -> None:
+        self._outbox = outbox
+        self._leases = leases
+        self._wakeups = wakeups
+        self._channels = channels
+        self._clock = clock
+        self._owner = owner
+        self._ttl = lease_ttl
+        self._options = options
+        self._random = random
+        self._parts = PartSender(outbox, options.on_uncertain)
+
+    async def work(self, lane: str) -> None:
+        """Send what is due in the lane; return at once if another works it."""
+        lease = await self._leases.acquire(lane_lease(lane), self._owner, self._ttl)
+        if lease is None:
+            return
+        try:
+            async with renewed(self._leases, lease, self._ttl, self._clock):
+                while delivery := await self._outbox.next(lane, lease):
+                    channel = self._channels.get(delivery.route.channel)
+                    if channel is None or not await self._deliver(channel, delivery, lease):
+                        return
+        except LeaseLost:
+            logger.bind(lane=lane).warning("the lane is worked elsewhere now; nothing more is written")
+        finally:
+            await self._leases.release(lease)
+
+    async def _deliver(self, channel: Channel, delivery: Delivery, lease: Lease) -> bool:
+        """Send one delivery; return whether the lane may go on with the next."""
+        log = {"channel": delivery.route.channel, "lane": delivery.route.lane, "delivery": delivery.id}
+        with logger.contextualize(**log):
+            try:
+                await self._send(channel, delivery, lease)
+            except LeaseLost:
+                raise
+            except NotDone as error:
+                return await self._not_done(delivery, lease, error)
+            except (Unknown, Unavailable, AuthFailed) as error:
+                return await self._later(delivery, lease, str(error), getattr(error, "retry_after", None))
+            except Exception as error:  # the supervised boundary of a delivery: it is kept, and tried again
+                logger.exception("a delivery failed by a fault of ours")
+                return await self._later(delivery, lease, f"internal error ({type(error).__name__})", None)
+            return True
+
+    async def _send(self, channel: Channel, delivery: Delivery, lease: Lease) -> None:
+        parts = delivery.parts
+        if not parts:
+            assert delivery.outbound is not None
+            rendered = channel.render(delivery.outbound)
+            if not rendered:
+                await self._outbox.dead(delivery.id, lease, "there is nothing to show")
+                return
+            parts = tuple(await self._outbox.save_parts(delivery.id, lease, rendered))
+        for part in parts:
+            await self._parts.send(channel, delivery.route, part, lease, parts)
+        logger.bind(parts=len(parts)).info("delivered")
+
+    async def _not_done(self, delivery: Delivery, lease: Lease, error: NotDone) -> bool:
+        if not error.fatal:
+            return await self._later(delivery, lease, error.code, error.retry_after)
+        logger.bind(code=error.code).error("a delivery was refused for good")
+        await self._outbox.dead(delivery.id, lease, error.code)
+        return True
+
+    async def _later(self, delivery: Delivery, lease: Lease, why: str, retry_after: float | None) -> bool:
+        # A rate limit is the platform's own deadline, and heals: it never uses up the attempts.
+        if retry_after is None and delivery.attempts + 1 >= self._options.max_attempts:
+            logger.bind(why=why).error("a delivery was given up")
+            await self._outbox.dead(delivery.id, lease, why)
+            return True
+        seconds = retry_after if retry_after is not None else backoff(delivery.attempts, self._random())
+        until = self._clock.now() + timedelta(seconds=seconds)
+        logger.bind(why=why, seconds=round(seconds, 1)).warning("a delivery waits")
+        await self._outbox.defer(delivery.id, lease, until, why)
+        await self._wakeups.wake(Topic.LANE, delivery.route.lane, at=until)
+        return False

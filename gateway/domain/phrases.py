@@ -1,0 +1,25 @@
+"""Every sentence the gateway itself says to a person, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrases:
+    """English; another language is another instance. `{…}` are filled in where the sentence is used."""
+
+    failed: str = "Sorry, I could not answer that. If it keeps happening, tell the owner this reference: {reference}"
+    unavailable: str = (
+        "Sorry, my language model does not answer at the moment. Please try again in a while. ({reference})"
+    )
+    filtered: str = "Sorry, the language model's content filter stopped that answer. ({reference})"
+    set_aside: str = (
+        "Sorry, something went wrong twice while I worked on your message, so I have put it aside. ({reference})"
+    )
+    unlisted_person: str = "I do not know you yet. To let you in, my owner needs this id: {id}"
+    unlisted_chat: str = "I am not allowed to talk in this chat yet. To let me, my owner needs its id: {id}"
+    uncertain: str = "(A part of my answer may not have arrived here.)"
+
+
+ENGLISH = Phrases()

@@ -1,0 +1,5 @@
+"""The session manager."""
+
+from gateway.sessions.manager import SessionManager
+
+__all__ = ["SessionManager"]

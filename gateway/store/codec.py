@@ -1,0 +1,65 @@
+"""Values in columns: times as microseconds, structures as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from gateway.domain.inbound import Inbound
+from gateway.domain.keys import Route
+from gateway.domain.message import MediaRef, Sender
+from gateway.domain.outbound import Outbound, Part, Ref
+from gateway.domain.session import Origin
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+INBOUND = TypeAdapter(Inbound)
+MEDIA = TypeAdapter(tuple[MediaRef, ...])
+ORIGIN = TypeAdapter(Origin)
+OUTBOUND = TypeAdapter(Outbound)
+PART = TypeAdapter(Part)
+REF = TypeAdapter(Ref)
+ROUTE = TypeAdapter(Route)
+SENDER = TypeAdapter(Sender)
+
+
+def to_micros(moment: datetime) -> int:
+    """Return a moment as stored; raise `ValueError` for one that does not say its zone."""
+    if moment.tzinfo is None:
+        raise ValueError(f"expected an aware time, got {moment!r}")
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """Return a stored moment, in UTC."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def maybe_from_micros(micros: int | None) -> datetime | None:
+    """Return a stored moment, or None where there is none."""
+    return None if micros is None else from_micros(micros)
+
+
+def dump(adapter: TypeAdapter[Any], value: Any) -> str:
+    """Return a value as JSON text; only what differs from the defaults is written."""
+    return adapter.dump_json(value, exclude_defaults=True).decode()
+
+
+def to_json(value: Any) -> str:
+    """Return plain data as JSON text, with characters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str | None, default: Any) -> Any:
+    """Return stored plain data, or `default` where the column is null, damaged or of another shape than `default`."""
+    if text is None:
+        return default
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return default
+    return value if isinstance(value, type(default)) else default

@@ -1,0 +1,160 @@
+"""Sessions in SQL."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.domain.errors import NotFound, Refused
+from gateway.domain.keys import SessionKey
+from gateway.domain.message import Mark, Message
+from gateway.domain.session import Origin, Session
+from gateway.ports.clock import Clock
+from gateway.ports.sessions import UPDATABLE, Found, NewSession, SessionPage, SessionQuery, Sessions
+from gateway.store import listing, rows
+from gateway.store.codec import ORIGIN, dump, to_micros
+from gateway.store.database import Database, Transaction
+from gateway.store.headers import (
+    IdMaker,
+    decode_header,
+    encode_field,
+    find_open,
+    header_row,
+    open_session,
+)
+
+
+class SqlSessions(Sessions):
+    """Keeps headers, rows and marks in a `Database`."""
+
+    def __init__(self, database: Database, clock: Clock, make_id: IdMaker) -> None:
+        self._database = database
+        self._clock = clock
+        self._make_id = make_id
+
+    async def open(self, key: SessionKey, new: NewSession) -> Session:
+        return await self._database.write(lambda tx: open_session(tx, key, new, self._make_id, self._clock.now()))
+
+    async def get(self, ref: str | SessionKey) -> Session:
+        def work(tx: Transaction) -> Session:
+            if isinstance(ref, str):
+                return decode_header(header_row(tx, ref))
+            if (row := find_open(tx, ref)) is None:
+                raise NotFound(f"no session is open for {str(ref)!r}")
+            return decode_header(row)
+
+        return await self._database.read(work)
+
+    async def page(
+        self, session_id: str, *, before: int | None = None, after: int | None = None, limit: int = 200
+    ) -> Sequence[Message]:
+        if before is not None and after is not None:
+            raise Refused("expected `before` or `after`, got both")
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            header_row(tx, session_id)
+            return listing.page(tx, session_id, before=before, after=after, limit=limit)
+
+        return await self._database.read(work)
+
+    async def update(self, session_id: str, patch: Mapping[str, Any]) -> Session:
+        if wrong := sorted(set(patch) - UPDATABLE):
+            raise Refused(f"expected fields of {sorted(UPDATABLE)}, got {wrong}")
+
+        def work(tx: Transaction) -> Session:
+            header_row(tx, session_id)
+            for name, value in patch.items():
+                # The name is one of UPDATABLE, so it is safe inside the statement.
+                tx.execute(f"UPDATE sessions SET {name} = ? WHERE id = ?", encode_field(name, value), session_id)
+            return decode_header(header_row(tx, session_id))
+
+        return await self._database.write(work)
+
+    async def set_origin(self, session_id: str, origin: Origin) -> bool:
+        def work(tx: Transaction) -> bool:
+            header_row(tx, session_id)
+            changed = tx.execute(
+                "UPDATE sessions SET origin = ?, origin_kind = ? WHERE id = ? AND origin IS NULL",
+                dump(ORIGIN, origin),
+                origin.kind,
+                session_id,
+            )
+            return changed == 1
+
+        return await self._database.write(work)
+
+    async def mark(self, session_id: str, seqs: Sequence[int], mark: Mark) -> int:
+        def work(tx: Transaction) -> int:
+            header_row(tx, session_id)
+            return sum(
+                tx.execute(
+                    """
+                    INSERT INTO message_marks (session_id, seq, mark, marked_at)
+                    SELECT session_id, seq, ?, ? FROM messages WHERE session_id = ? AND seq = ?
+                    ON CONFLICT DO NOTHING
+                    """,
+                    mark,
+                    to_micros(self._clock.now()),
+                    session_id,
+                    seq,
+                )
+                for seq in seqs
+            )
+
+        return await self._database.write(work)
+
+    async def close(self, key: SessionKey) -> Session | None:
+        def work(tx: Transaction) -> Session | None:
+            row = find_open(tx, key)
+            if row is None:
+                return None
+            tx.execute("UPDATE sessions SET closed_at = ? WHERE id = ?", to_micros(self._clock.now()), row["id"])
+            return decode_header(header_row(tx, row["id"]))
+
+        return await self._database.write(work)
+
+    async def fork(self, session_id: str, before: int, key: SessionKey) -> Session:
+        def work(tx: Transaction) -> Session:
+            source = decode_header(header_row(tx, session_id))
+            if find_open(tx, key) is not None:
+                raise Refused(f"expected a key without an open session, got {str(key)!r}")
+            new = NewSession(
+                workspace=source.workspace, agent=source.agent, model=source.model, mode=source.mode,
+                parent_id=source.id,
+            )  # fmt: skip
+            fork = open_session(tx, key, new, self._make_id, self._clock.now())
+            for row in tx.all(
+                "SELECT * FROM messages WHERE session_id = ? AND seq < ? ORDER BY seq", source.id, before
+            ):
+                copy = replace(rows.decode(row), turn_id=None, event_id=None)
+                rows.append(tx, fork.id, [copy], self._clock.now())
+            return decode_header(header_row(tx, fork.id))
+
+        return await self._database.write(work)
+
+    async def delete(self, session_id: str) -> bool:
+        def work(tx: Transaction) -> bool:
+            deleted = tx.execute(
+                "UPDATE sessions SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL",
+                to_micros(self._clock.now()),
+                session_id,
+            )
+            if deleted:
+                tx.execute("DELETE FROM message_marks WHERE session_id = ?", session_id)
+                tx.execute("DELETE FROM messages WHERE session_id = ?", session_id)
+                tx.execute("UPDATE inbox SET state = 'done', body = NULL WHERE session_id = ?", session_id)
+                tx.execute(
+                    "UPDATE turns SET state = 'stopped' WHERE session_id = ? AND state IN ('running', 'waiting')",
+                    session_id,
+                )
+            return bool(deleted)
+
+        return await self._database.write(work)
+
+    async def list(self, query: SessionQuery) -> SessionPage:
+        return await self._database.read(lambda tx: listing.sessions(tx, query))
+
+    async def search(self, words: str, *, limit: int = 20) -> builtins.list[Found]:
+        return await self._database.read(lambda tx: listing.search(tx, words, limit))

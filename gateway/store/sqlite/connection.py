@@ -1,0 +1,42 @@
+"""Connections to one SQLite file, and the transaction a unit of work sees."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway.store.database import Row, Transaction
+
+BUSY_SECONDS = 10
+"""How long a write waits for another process's; a chat beside the gateway writes to the same file."""
+
+
+class SqliteTransaction(Transaction):
+    """A transaction on a connection that somebody else begins and ends."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, *values: Any) -> int:
+        return self._connection.execute(sql, values).rowcount
+
+    def all(self, sql: str, *values: Any) -> Sequence[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open a connection for use by one thread at a time.
+
+    `synchronous=FULL` makes a commit survive a power cut; WAL lets readers go on beside the writer.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA cache_size=-8000")
+    if read_only:
+        connection.execute("PRAGMA query_only=ON")
+    return connection

@@ -1,0 +1,58 @@
+"""One SQLite file as a `Database`: a writer thread with group commit, and a few readers beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar, cast
+
+from gateway.store.database import Database, Transaction
+from gateway.store.sqlite.connection import SqliteTransaction, connect
+from gateway.store.sqlite.writer import Writer
+
+READERS = 2
+
+T = TypeVar("T")
+
+
+class SqliteDatabase(Database):
+    """Keeps everything off the event loop. Made inside a running loop, and used from that loop only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer = Writer(lambda: connect(path))
+        self._readers: list[sqlite3.Connection] = []
+        self._idle: list[sqlite3.Connection] = []
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite reader")
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return cast("T", await self._writer.submit(work))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
+
+    async def close(self) -> None:
+        await self._writer.close()
+        await asyncio.to_thread(self._pool.shutdown)
+        while self._readers:
+            self._readers.pop().close()
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        # There are as many connections as threads at the most; list.pop and append are atomic.
+        connection = self._idle.pop() if self._idle else self._new_reader()
+        try:
+            connection.execute("BEGIN")
+            try:
+                return work(SqliteTransaction(connection))
+            finally:
+                connection.execute("ROLLBACK")
+        finally:
+            self._idle.append(connection)
+
+    def _new_reader(self) -> sqlite3.Connection:
+        connection = connect(self._path, read_only=True)
+        self._readers.append(connection)
+        return connection

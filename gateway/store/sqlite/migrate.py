@@ -1,0 +1,74 @@
+"""Opening a SQLite file: making it, checking that it is ours, and migrating it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from gateway.domain.errors import Refused, Unavailable
+from gateway.store.migrations import migrations, pending
+from gateway.store.sqlite.connection import connect
+
+APPLICATION_ID = 0x54524E4B
+"""Written into the file's header ("TRNK"), so that another program's database is never taken for ours."""
+
+
+def prepare(path: Path) -> None:
+    """Create or migrate the file.
+
+    Raise `Refused` if it is not ours or too new, `Unavailable` if it cannot be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = connect(path)
+    except (OSError, sqlite3.Error) as error:
+        raise _not_openable(path, error) from error
+    try:
+        _migrate(connection, path)
+    except sqlite3.Error as error:
+        raise _not_openable(path, error) from error
+    finally:
+        connection.close()
+    path.chmod(0o600)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    steps = migrations("gateway.store.sqlite.migrations")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _check_owner(connection, path)
+        for step in pending(steps, _pragma(connection, "user_version"), str(path)):
+            for statement in _statements(step.sql):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={step.number}")
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
+    is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if not is_empty and _pragma(connection, "application_id") != APPLICATION_ID:
+        raise Refused(f"expected a Trunkline database or a new file, got another program's database: {path}")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _statements(sql: str) -> list[str]:
+    statements, current = [], ""
+    for line in sql.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements
+
+
+def _not_openable(path: Path, error: Exception) -> Refused | Unavailable:
+    if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
+        return Refused(f"expected a Trunkline database or a new file, got something else: {path}")
+    return Unavailable(f"cannot open the database {path}: {error}")

@@ -1,0 +1,155 @@
+-- Every table the first release needs. Times are microseconds since 1970 in UTC, so that they sort and compare as numbers.
+
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    key TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    workspace TEXT NOT NULL DEFAULT '',
+    agent TEXT NOT NULL DEFAULT '',
+    model TEXT NOT NULL DEFAULT '',
+    mode TEXT NOT NULL DEFAULT '',
+    title TEXT NOT NULL DEFAULT '',
+    title_edited INTEGER NOT NULL DEFAULT 0,
+    message_count INTEGER NOT NULL DEFAULT 0,
+    last_seq INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    deleted_at INTEGER,
+    extra_roots TEXT NOT NULL DEFAULT '[]',
+    grants TEXT NOT NULL DEFAULT '{}',
+    pinned INTEGER NOT NULL DEFAULT 0,
+    archived INTEGER NOT NULL DEFAULT 0,
+    origin TEXT,
+    origin_kind TEXT,
+    parent_id TEXT,
+    consolidated_through INTEGER NOT NULL DEFAULT 0,
+    replay_from INTEGER NOT NULL DEFAULT 0,
+    compaction TEXT NOT NULL DEFAULT '{}',
+    metadata TEXT NOT NULL DEFAULT '{}'
+);
+CREATE UNIQUE INDEX sessions_open ON sessions (key) WHERE closed_at IS NULL AND deleted_at IS NULL;
+CREATE INDEX sessions_listed ON sessions (pinned DESC, updated_at DESC, id) WHERE deleted_at IS NULL;
+
+CREATE TABLE messages (
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    seq INTEGER NOT NULL,
+    v INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    content TEXT,
+    body TEXT,
+    turn_id TEXT,
+    event_id TEXT,
+    tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, seq)
+);
+-- An event becomes a row once, whatever happens to the process that stores it.
+CREATE UNIQUE INDEX messages_event ON messages (session_id, event_id) WHERE event_id IS NOT NULL;
+
+CREATE TABLE message_marks (
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    seq INTEGER NOT NULL,
+    mark TEXT NOT NULL,
+    marked_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, seq, mark)
+);
+
+CREATE TABLE turns (
+    id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    channel TEXT NOT NULL,
+    route TEXT NOT NULL,
+    state TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    first_seq INTEGER NOT NULL,
+    waiting_for TEXT,
+    waiting_details TEXT,
+    stop_requested_by TEXT,
+    started_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX turns_unfinished ON turns (session_id) WHERE state IN ('running', 'waiting');
+
+CREATE TABLE inbox (
+    arrival INTEGER PRIMARY KEY AUTOINCREMENT,
+    channel TEXT NOT NULL,
+    dedupe_key TEXT NOT NULL,
+    session_id TEXT REFERENCES sessions (id),
+    turn_id TEXT,
+    state TEXT NOT NULL,
+    sent_at INTEGER NOT NULL,
+    accepted_at INTEGER NOT NULL,
+    body TEXT,
+    UNIQUE (channel, dedupe_key)
+);
+CREATE INDEX inbox_pending ON inbox (session_id, sent_at, arrival) WHERE state = 'pending';
+CREATE INDEX inbox_done ON inbox (accepted_at) WHERE state = 'done';
+
+CREATE TABLE outbox (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    dedupe_key TEXT NOT NULL UNIQUE,
+    lane TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    route TEXT NOT NULL,
+    session_id TEXT,
+    turn_id TEXT,
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    not_before INTEGER,
+    error TEXT,
+    created_at INTEGER NOT NULL,
+    done_at INTEGER,
+    body TEXT
+);
+CREATE INDEX outbox_pending ON outbox (lane, position) WHERE state = 'pending';
+CREATE INDEX outbox_done ON outbox (done_at) WHERE state = 'done';
+
+CREATE TABLE outbox_parts (
+    delivery_id TEXT NOT NULL REFERENCES outbox (id),
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    body TEXT,
+    ref TEXT,
+    hash TEXT,
+    opening_since INTEGER,
+    resent INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (delivery_id, number)
+);
+CREATE INDEX outbox_parts_resent ON outbox_parts (resent) WHERE resent > 0;
+
+CREATE TABLE leases (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+
+CREATE TABLE media (
+    ref TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    sha256 TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL DEFAULT '',
+    mime TEXT NOT NULL DEFAULT '',
+    size_bytes INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (session_id, sha256)
+);
+
+CREATE TABLE usage (
+    turn_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    written_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (turn_id, number)
+);
+CREATE INDEX usage_by_session ON usage (session_id, created_at);

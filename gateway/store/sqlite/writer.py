@@ -1,0 +1,136 @@
+"""The one thread that writes, with group commit.
+
+A durable commit costs a disk flush however much it holds, so whatever waits is committed together: each unit of work
+in a savepoint of its own, one flush for all, and nobody is told before the flush. Writers that wait for one another's
+flush are what makes a store slow under load; here the load itself makes the batches larger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.store.database import Transaction
+from gateway.store.sqlite.connection import SqliteTransaction
+
+MOST_PER_COMMIT = 256
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Callable[[Transaction], Any]
+    done: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = field(default=None)
+
+
+class Writer:
+    """Takes units of work from any task of one event loop and commits them in the order they came."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="sqlite writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, work: Callable[[Transaction], Any]) -> Any:
+        """Return the result of `work` once it is committed. Cancelling the wait does not undo the work."""
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        job = _Job(work, self._loop.create_future())
+        self._jobs.put(job)
+        return await job.done
+
+    async def close(self) -> None:
+        """Commit what waits, then end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        connection = self._connect()
+        try:
+            while batch := self._take():
+                self._commit(connection, batch)
+                self._loop.call_soon_threadsafe(_resolve, batch)
+        finally:
+            connection.close()
+
+    def _take(self) -> list[_Job]:
+        first = self._jobs.get()
+        if first is None:
+            return []
+        batch = [first]
+        while len(batch) < MOST_PER_COMMIT:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)
+                break
+            batch.append(job)
+        return batch
+
+    def _commit(self, connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
+        if len(batch) == 1:
+            _alone(connection, batch[0])
+            return
+        try:
+            _together(connection, batch)
+        except sqlite3.Error:
+            # A full disk or a failed flush undoes the whole batch: find out which of them can be kept, one by one.
+            _roll_back(connection)
+            for job in batch:
+                _alone(connection, job)
+
+
+def _together(connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    transaction = SqliteTransaction(connection)
+    for job in batch:
+        job.result = job.error = None
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(transaction)
+        except BaseException as error:  # handed to whoever waits for this job; the thread serves the others
+            if not connection.in_transaction:
+                raise sqlite3.OperationalError("the transaction was undone") from error
+            job.error = error
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+    connection.execute("COMMIT")
+
+
+def _alone(connection: sqlite3.Connection, job: _Job) -> None:
+    job.result = job.error = None
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        job.result = job.work(SqliteTransaction(connection))
+        connection.execute("COMMIT")
+    except BaseException as error:  # handed to whoever waits for this job; the thread serves the others
+        job.error = error
+        _roll_back(connection)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _resolve(batch: Sequence[_Job]) -> None:
+    for job in batch:
+        if job.done.done():
+            continue
+        if job.error is not None:
+            job.done.set_exception(job.error)
+        else:
+            job.done.set_result(job.result)

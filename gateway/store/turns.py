@@ -1,0 +1,249 @@
+"""Turns in SQL: each verb is one transaction whose first statement checks the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from gateway.domain.errors import LeaseLost
+from gateway.domain.inbound import Inbound
+from gateway.domain.keys import SessionKey
+from gateway.domain.message import Message
+from gateway.domain.outbound import NewDelivery
+from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
+from gateway.ports.clock import Clock
+from gateway.ports.leases import Lease, session_lease
+from gateway.ports.sessions import NewSession
+from gateway.ports.tokens import TokenCounter
+from gateway.ports.turns import Turns
+from gateway.store import inbox, leases, outbox_rows, rows
+from gateway.store.codec import ROUTE, dump, from_micros, to_json, to_micros
+from gateway.store.database import Database, Row, Transaction
+from gateway.store.guard import check_lease
+from gateway.store.headers import IdMaker, header_row
+
+T = TypeVar("T")
+
+_UNFINISHED = "SELECT * FROM turns WHERE session_id = ? AND state IN ('running', 'waiting')"
+
+
+class SqlTurns(Turns):
+    """Keeps the inbox and the turns in a `Database`. Tokens are counted as a row is stored, on the store's thread."""
+
+    def __init__(self, database: Database, clock: Clock, make_id: IdMaker, count: TokenCounter) -> None:
+        self._database = database
+        self._clock = clock
+        self._make_id = make_id
+        self._count = count
+
+    async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
+        return await self._database.write(lambda tx: inbox.store(tx, inbound, new, self._make_id, self._clock.now()))
+
+    async def begin(self, session_id: str, lease: Lease) -> Turn | None:
+        def work(tx: Transaction) -> Turn | None:
+            check_lease(tx, lease, session_lease(session_id))
+            unfinished = tx.one(_UNFINISHED, session_id)
+            if unfinished is not None:
+                return self._resume(tx, unfinished)
+            return self._start(tx, session_id)
+
+        return await self._database.write(work)
+
+    async def join(self, turn: Turn, lease: Lease) -> Sequence[Message]:
+        def work(tx: Transaction) -> Sequence[Message]:
+            _check(tx, turn, lease)
+            if not (waiting := inbox.pending(tx, turn.session_id)):
+                return ()
+            placed, route = inbox.claim(tx, turn.session_id, turn.id, waiting, self._count, self._clock.now())
+            tx.execute("UPDATE turns SET route = ? WHERE id = ?", dump(ROUTE, route), turn.id)
+            return placed
+
+        return await self._database.write(work)
+
+    async def append_round(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
+        await self._write(turn, lease, rows, usage, lambda tx: None)
+
+    async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting) -> None:
+        def work(tx: Transaction) -> None:
+            sql = "UPDATE turns SET waiting_for = ?, waiting_details = ? WHERE id = ?"
+            tx.execute(sql, waiting.reason, to_json(dict(waiting.details)), turn.id)
+            self._set_state(tx, turn, TurnState.WAITING)
+
+        await self._write(turn, lease, (), None, work)
+
+    async def finish(
+        self,
+        turn: Turn,
+        lease: Lease,
+        rows: Sequence[Message],
+        deliveries: Sequence[NewDelivery],
+        usage: Usage | None,
+    ) -> None:
+        await self._write(turn, lease, rows, usage, lambda tx: self._end(tx, turn, TurnState.DONE, deliveries))
+
+    async def fail(self, turn: Turn, lease: Lease, outcome: TurnState, deliveries: Sequence[NewDelivery]) -> None:
+        await self._write(turn, lease, (), None, lambda tx: self._end(tx, turn, outcome, deliveries))
+
+    async def request_stop(self, session_id: str, by: str) -> bool:
+        def work(tx: Transaction) -> bool:
+            sql = "UPDATE turns SET stop_requested_by = ? WHERE session_id = ? AND state IN ('running', 'waiting')"
+            return tx.execute(sql, by, session_id) == 1
+
+        return await self._database.write(work)
+
+    async def release_if_idle(self, session_id: str, lease: Lease) -> bool:
+        def work(tx: Transaction) -> bool:
+            check_lease(tx, lease, session_lease(session_id))
+            if _has_work(tx, session_id):
+                return False
+            leases.release(tx, lease)
+            return True
+
+        return await self._database.write(work)
+
+    async def due(self, channels: Sequence[str], limit: int) -> Sequence[str]:
+        def work(tx: Transaction) -> Sequence[str]:
+            found = tx.all(
+                _DUE.format(channels=", ".join("?" * len(channels))),
+                *channels,
+                *channels,
+                to_micros(self._clock.now()),
+                limit,
+            )
+            return [row["session_id"] for row in found]
+
+        return await self._database.read(work)
+
+    async def forget(self) -> int:
+        return await self._database.write(lambda tx: inbox.forget(tx, self._clock.now()))
+
+    def _resume(self, tx: Transaction, row: Row) -> Turn | None:
+        if not _is_resumable(row):
+            return None
+        died = row["state"] == TurnState.RUNNING
+        tx.execute(
+            """
+            UPDATE turns SET state = 'running', waiting_for = NULL, attempt = attempt + ?, updated_at = ? WHERE id = ?
+            """,
+            int(died),
+            to_micros(self._clock.now()),
+            row["id"],
+        )
+        return _turn(tx, row["id"])
+
+    def _start(self, tx: Transaction, session_id: str) -> Turn | None:
+        if not (waiting := inbox.pending(tx, session_id)):
+            return None
+        now, turn_id = self._clock.now(), self._make_id()
+        placed, route = inbox.claim(tx, session_id, turn_id, waiting, self._count, now)
+        tx.execute(
+            """
+            INSERT INTO turns (id, session_id, channel, route, state, attempt, first_seq, started_at, updated_at)
+            VALUES (?, ?, ?, ?, 'running', 1, ?, ?, ?)
+            """,
+            turn_id,
+            session_id,
+            route.channel,
+            dump(ROUTE, route),
+            placed[0].seq,
+            to_micros(now),
+            to_micros(now),
+        )
+        return _turn(tx, turn_id)
+
+    async def _write(
+        self,
+        turn: Turn,
+        lease: Lease,
+        messages: Sequence[Message],
+        usage: Usage | None,
+        then: Callable[[Transaction], None],
+    ) -> None:
+        named = [rows.with_tokens(replace(message, turn_id=turn.id), self._count) for message in messages]
+
+        def work(tx: Transaction) -> None:
+            _check(tx, turn, lease)
+            rows.append(tx, turn.session_id, named, self._clock.now())
+            if usage is not None:
+                _store_usage(tx, turn, usage, to_micros(self._clock.now()))
+            then(tx)
+
+        await self._database.write(work)
+
+    def _end(self, tx: Transaction, turn: Turn, state: TurnState, deliveries: Sequence[NewDelivery]) -> None:
+        self._set_state(tx, turn, state)
+        for delivery in deliveries:
+            outbox_rows.enqueue(tx, delivery, self._make_id(), self._clock.now())
+
+    def _set_state(self, tx: Transaction, turn: Turn, state: TurnState) -> None:
+        now = to_micros(self._clock.now())
+        tx.execute("UPDATE turns SET state = ?, updated_at = ? WHERE id = ?", state, now, turn.id)
+
+
+_DUE = """
+SELECT session_id, min(since) AS since FROM (
+    SELECT session_id, accepted_at AS since FROM inbox AS input
+    WHERE state = 'pending' AND channel IN ({channels}) AND NOT EXISTS (
+        SELECT 1 FROM turns WHERE turns.session_id = input.session_id
+        AND turns.state = 'waiting' AND turns.waiting_for <> 'resume')
+    UNION ALL
+    SELECT session_id, updated_at AS since FROM turns
+    WHERE channel IN ({channels}) AND (state = 'running' OR state = 'waiting' AND waiting_for = 'resume')
+) AS work
+WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = 'session:' || work.session_id AND expires_at > ?)
+GROUP BY session_id ORDER BY since LIMIT ?
+"""
+
+
+def _has_work(tx: Transaction, session_id: str) -> bool:
+    unfinished = tx.one(_UNFINISHED, session_id)
+    if unfinished is not None:
+        return _is_resumable(unfinished)
+    return tx.one("SELECT 1 FROM inbox WHERE session_id = ? AND state = 'pending' LIMIT 1", session_id) is not None
+
+
+def _is_resumable(row: Row) -> bool:
+    return bool(row["state"] == TurnState.RUNNING or row["waiting_for"] == RESUME)
+
+
+def _check(tx: Transaction, turn: Turn, lease: Lease) -> None:
+    """Raise `LeaseLost` unless the lease is held and the turn still runs; a deleted session's turn does not."""
+    check_lease(tx, lease, session_lease(turn.session_id))
+    if tx.one("SELECT 1 FROM turns WHERE id = ? AND state = 'running'", turn.id) is None:
+        raise LeaseLost(lease.name)
+
+
+def _store_usage(tx: Transaction, turn: Turn, usage: Usage, now: int) -> None:
+    tx.execute(
+        """
+        INSERT INTO usage (turn_id, number, session_id, provider, model, input_tokens, cached_tokens, written_tokens,
+                           output_tokens, created_at)
+        SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM usage WHERE turn_id = ?
+        """,
+        turn.id,
+        turn.session_id,
+        usage.provider,
+        usage.model,
+        usage.input_tokens,
+        usage.cached_tokens,
+        usage.written_tokens,
+        usage.output_tokens,
+        now,
+        turn.id,
+    )
+
+
+def _turn(tx: Transaction, turn_id: str) -> Turn:
+    row: Any = tx.one("SELECT * FROM turns WHERE id = ?", turn_id)
+    return Turn(
+        id=row["id"],
+        session_id=row["session_id"],
+        key=SessionKey.parse(header_row(tx, row["session_id"])["key"]),
+        route=ROUTE.validate_json(row["route"]),
+        attempt=row["attempt"],
+        state=TurnState(row["state"]),
+        started_at=from_micros(row["started_at"]),
+        first_seq=row["first_seq"],
+        stop_requested_by=row["stop_requested_by"],
+    )

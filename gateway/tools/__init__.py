@@ -1,0 +1,1 @@
+"""The tools a session is offered."""

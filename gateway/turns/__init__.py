@@ -1,0 +1,1 @@
+"""Turns: what comes in, who works it, and the rounds of the model."""

@@ -1,0 +1,81 @@
+"""Gathering a model's stream of events into one answer, and the row it is stored as."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.domain.message import Kind, Message, Role, ToolCall
+from gateway.domain.turn import Usage
+from gateway.ports.model import (
+    Finish,
+    FinishReason,
+    ModelEvent,
+    TextDelta,
+    Thinking,
+    ToolCallRequested,
+    UsageReported,
+)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a model said in one round."""
+
+    text: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    thinking: list[Thinking] = field(default_factory=list)
+    usage: Usage | None = None
+    reason: FinishReason = FinishReason.STOP
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to show and nothing to run; such an answer is never stored."""
+        return not self.calls and not self.text.strip()
+
+    def as_row(self) -> Message:
+        """Return the assistant row.
+
+        Signed thinking is kept as blocks and unsigned as text, both to be replayed to their own provider only.
+        """
+        signed = [block for block in self.thinking if block.signature is not None]
+        unsigned = [block.text for block in self.thinking if block.signature is None]
+        return Message(
+            role=Role.ASSISTANT,
+            kind=Kind.CHAT,
+            content=self.text or None,
+            tool_calls=tuple(self.calls),
+            reasoning_content="\n".join(unsigned) or None,
+            thinking_blocks=tuple(_block(block) for block in signed),
+            provider=self.usage.provider if self.usage else None,
+            model=self.usage.model if self.usage else None,
+        )
+
+
+async def gather(events: AsyncIterator[ModelEvent]) -> Answer:
+    """Read the stream to its end. Whatever breaks it off is raised, and nothing of the answer is kept."""
+    answer = Answer()
+    async with aclosing(events) as stream:  # type: ignore[type-var]  # every port implementation is a generator
+        async for event in stream:
+            _add(answer, event)
+    return answer
+
+
+def _add(answer: Answer, event: ModelEvent) -> None:
+    match event:
+        case TextDelta(text):
+            answer.text += text
+        case Thinking():
+            answer.thinking.append(event)
+        case ToolCallRequested(id, name, arguments):
+            answer.calls.append(ToolCall(id=id, name=name, arguments=arguments))
+        case UsageReported(usage):
+            answer.usage = usage
+        case Finish(reason):
+            answer.reason = reason
+
+
+def _block(thinking: Thinking) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": thinking.text, "signature": thinking.signature}

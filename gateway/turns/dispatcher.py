@@ -1,0 +1,79 @@
+"""Who works which session: one holder of its lease at a time, a bounded number of sessions at once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+
+from loguru import logger
+
+from gateway.domain.errors import LeaseLost
+from gateway.domain.turn import RESUME, Turn, Waiting
+from gateway.ports.clock import Clock
+from gateway.ports.leases import Lease, Leases, renewed, session_lease
+from gateway.ports.turns import Turns
+from gateway.turns.runner import Runner
+
+
+class Dispatcher:
+    """Drains the inboxes of sessions that were woken."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        leases: Leases,
+        runner: Runner,
+        clock: Clock,
+        owner: str,
+        lease_ttl: timedelta,
+        max_concurrent: int,
+    ) -> None:
+        self._turns = turns
+        self._leases = leases
+        self._runner = runner
+        self._clock = clock
+        self._owner = owner
+        self._ttl = lease_ttl
+        self._slots = asyncio.Semaphore(max_concurrent)
+        self._is_draining = False
+
+    def drain(self) -> None:
+        """Begin no more turns; those that run go on."""
+        self._is_draining = True
+
+    async def drive(self, session_id: str) -> None:
+        """Run the session's turns until nothing is pending; return at once if another works it."""
+        async with self._slots:
+            if self._is_draining:
+                return
+            lease = await self._leases.acquire(session_lease(session_id), self._owner, self._ttl)
+            if lease is None:
+                return
+            try:
+                async with renewed(self._leases, lease, self._ttl, self._clock):
+                    await self._work(session_id, lease)
+            except LeaseLost:
+                logger.bind(session_id=session_id).warning(
+                    "the session is worked elsewhere now; nothing more is written"
+                )
+            finally:
+                await self._leases.release(lease)
+
+    async def _work(self, session_id: str, lease: Lease) -> None:
+        while not self._is_draining:
+            turn = await self._turns.begin(session_id, lease)
+            if turn is not None:
+                await self._run(turn, lease)
+            elif await self._turns.release_if_idle(session_id, lease):
+                return
+
+    async def _run(self, turn: Turn, lease: Lease) -> None:
+        try:
+            await self._runner.run(turn, lease)
+        except asyncio.CancelledError:
+            # A stop in good order: whoever starts next goes on with the turn, and it does not count as a crash.
+            with suppress(LeaseLost):
+                await self._turns.suspend(turn, lease, Waiting(reason=RESUME))
+            raise

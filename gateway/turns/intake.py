@@ -1,0 +1,98 @@
+"""The one gate: everything that comes in is judged, and what is admitted is stored, before anything else happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from gateway.domain.inbound import Inbound
+from gateway.domain.outbound import NewDelivery, Outbound
+from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.policy import Decision, Missing, Verdict, decide
+from gateway.ports.channel import Capabilities
+from gateway.ports.clock import Clock
+from gateway.ports.commands import CommandHandler
+from gateway.ports.outbox import Outbox
+from gateway.ports.policy import Policy
+from gateway.ports.sessions import NewSession
+from gateway.ports.turns import Turns
+from gateway.ports.wakeups import Topic, Wakeups
+
+if TYPE_CHECKING:
+    from loguru import Logger
+
+
+class Intake:
+    """A `Sink`: once a call returns, the event is stored, or refused for good."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        outbox: Outbox,
+        wakeups: Wakeups,
+        policy: Policy,
+        clock: Clock,
+        capabilities: Mapping[str, Capabilities],
+        commands: CommandHandler | None = None,
+        new_session: Callable[[Inbound], NewSession] = lambda inbound: NewSession(origin=inbound.origin),
+        phrases: Phrases = ENGLISH,
+    ) -> None:
+        self._turns = turns
+        self._outbox = outbox
+        self._wakeups = wakeups
+        self._policy = policy
+        self._clock = clock
+        self._capabilities = capabilities
+        self._commands = commands
+        self._new_session = new_session
+        self._phrases = phrases
+
+    async def __call__(self, inbound: Inbound) -> None:
+        """Take one event in."""
+        decision = decide(inbound, await self._policy.rules(inbound.route.channel))
+        log = logger.bind(
+            channel=inbound.route.channel, session=str(inbound.key), event=inbound.dedupe_key, kind=inbound.kind.value
+        )
+        if decision.verdict is Verdict.ADMIT:
+            await self._admit(inbound, log)
+        elif decision.verdict is Verdict.PAIR:
+            log.bind(reason=decision.reason).info("not admitted")
+            await self._tell_stranger(inbound, decision)
+        else:
+            log.bind(reason=decision.reason).debug("ignored")
+
+    async def _admit(self, inbound: Inbound, log: Logger) -> None:
+        if self._commands is not None and await self._commands.handle(inbound):
+            return
+        session_id = await self._turns.accept(inbound, self._new_session(inbound))
+        if session_id is None:
+            log.info("a repeat of an accepted message")
+            return
+        log.info("accepted")
+        await self._wakeups.wake(Topic.SESSION, session_id)
+
+    async def _tell_stranger(self, inbound: Inbound, decision: Decision) -> None:
+        """Say, at most once a day to each person, which id the owner needs.
+
+        In a shared chat only that person may see it; where the platform cannot do that, nothing is said.
+        """
+        if not inbound.is_direct and not self._capabilities[inbound.route.channel].private_notes:
+            return
+        note = NewDelivery(
+            route=inbound.route,
+            outbound=Outbound(
+                text=self._stranger_text(inbound, decision),
+                only_for=None if inbound.is_direct else inbound.sender.id,
+            ),
+            dedupe_key=f"stranger:{inbound.route.channel}:{inbound.sender.id}:{self._clock.now():%Y-%m-%d}",
+        )
+        if await self._outbox.enqueue([note]):
+            await self._wakeups.wake(Topic.LANE, inbound.route.lane)
+
+    def _stranger_text(self, inbound: Inbound, decision: Decision) -> str:
+        if decision.missing is Missing.CHAT:
+            return self._phrases.unlisted_chat.format(id=inbound.route.chat_id)
+        return self._phrases.unlisted_person.format(id=inbound.sender.id)

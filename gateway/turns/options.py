@@ -1,0 +1,33 @@
+"""The settings of turns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SYSTEM_PROMPT = (
+    "You are a helpful assistant talking with people in a chat. Answer in the language you are spoken to, plainly and"
+    " briefly, in Markdown. Say so when you do not know something."
+)
+
+
+class GatewayOptions(BaseModel):
+    """`[gateway]`: how turns are run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    system_prompt: str = SYSTEM_PROMPT
+    """What the model is told before every conversation; a channel can have its own."""
+    max_concurrent_turns: Annotated[int, Field(ge=1)] = 64
+    """How many conversations are answered at once in one process; more wait."""
+    max_rounds: Annotated[int, Field(ge=1)] = 25
+    """How often the model may call tools in one turn before it must answer."""
+    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20
+    """How long a stopping process lets running turns finish; what is left is resumed by the next one."""
+    lease_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 30
+    """How long a process that vanished keeps its conversations from others."""
+    sweep_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5
+    """How often work is looked for whose wake-up was lost."""
+    replay_tokens: Annotated[int, Field(ge=1)] | None = None
+    """How much of a conversation the model is sent at most; by default what its window leaves room for."""

@@ -1,0 +1,148 @@
+"""The rounds of one turn: replay, ask the model, run tools, and end in an answer or one honest note."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from loguru import logger
+
+from gateway.domain.errors import (
+    AuthFailed,
+    Filtered,
+    LeaseLost,
+    Refused,
+    TrunklineError,
+    Unavailable,
+)
+from gateway.domain.message import TOKENS_PER_MESSAGE, Message, Role, ToolCall
+from gateway.domain.outbound import NewDelivery, Outbound
+from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.session import Session
+from gateway.domain.turn import Turn, TurnState
+from gateway.ports.leases import Lease
+from gateway.ports.model import Model, ModelInfo, ModelRequest
+from gateway.ports.tokens import TokenCounter
+from gateway.ports.tools import ToolContext, Tools, ToolSpec
+from gateway.ports.turns import Turns
+from gateway.ports.wakeups import Topic, Wakeups
+from gateway.sessions.manager import SessionManager
+from gateway.turns.answer import Answer, gather
+from gateway.turns.options import GatewayOptions
+from gateway.turns.profile import Profile, Profiles
+
+MAX_ATTEMPTS = 2
+"""A turn that killed the process this often is set aside."""
+
+COUNT_FACTOR = 1.1
+"""How much more another provider's tokenizer may count than ours does (seen: 3 to 10 per cent)."""
+
+
+class Runner:
+    """Runs turns; holds nothing between them."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        sessions: SessionManager,
+        model: Model,
+        tools: Tools,
+        wakeups: Wakeups,
+        profiles: Profiles,
+        count: TokenCounter,
+        options: GatewayOptions,
+        phrases: Phrases = ENGLISH,
+    ) -> None:
+        self._turns = turns
+        self._sessions = sessions
+        self._model = model
+        self._tools = tools
+        self._wakeups = wakeups
+        self._profiles = profiles
+        self._count = count
+        self._options = options
+        self._phrases = phrases
+
+    async def run(self, turn: Turn, lease: Lease) -> None:
+        """Run the turn to its end, whichever that is. Raises `LeaseLost` alone, having written nothing more."""
+        with logger.contextualize(session=str(turn.key), turn=turn.id, channel=turn.route.channel):
+            if turn.attempt > MAX_ATTEMPTS:
+                logger.error("a turn that ended the process twice is set aside")
+                await self._fail(turn, lease, TurnState.SET_ASIDE, self._phrases.set_aside)
+                return
+            logger.bind(attempt=turn.attempt).info("turn started")
+            try:
+                await self._rounds(turn, lease)
+            except LeaseLost:
+                raise
+            except TrunklineError as error:
+                logger.bind(error=repr(error)).error("turn failed")
+                await self._fail(turn, lease, TurnState.FAILED, self._phrase(error))
+            except Exception:  # the supervised boundary of a turn: its person is told, the next turn runs
+                logger.exception("turn failed by a fault of ours")
+                await self._fail(turn, lease, TurnState.FAILED, self._phrases.failed)
+
+    async def _rounds(self, turn: Turn, lease: Lease) -> None:
+        session = await self._sessions.get(turn.session_id)
+        specs = await self._tools.specs(session)
+        for _ in range(self._options.max_rounds):
+            answer = await gather(self._model.stream(await self._request(session, specs)))
+            if answer.is_blank:
+                raise Refused("expected an answer from the model, got an empty one")
+            if not answer.calls:
+                await self._finish(turn, lease, answer)
+                return
+            results = await asyncio.gather(*(self._call(call, session, turn) for call in answer.calls))
+            await self._turns.append_round(turn, lease, [answer.as_row(), *results], answer.usage)
+        raise Refused(f"expected an answer within {self._options.max_rounds} rounds of tools, got more calls")
+
+    async def _request(self, session: Session, specs: Sequence[ToolSpec]) -> ModelRequest:
+        profile = self._profiles(session)
+        info = self._model.info(profile.model)
+        replay = await self._sessions.replay(session, budget=self._budget(info, profile, specs))
+        return ModelRequest(
+            model=profile.model,
+            messages=replay.messages,
+            system=profile.system_prompt,
+            tools=specs,
+            max_output=info.max_output,
+        )
+
+    def _budget(self, info: ModelInfo, profile: Profile, specs: Sequence[ToolSpec]) -> int:
+        fixed = [profile.system_prompt, *(f"{spec.name} {spec.description} {spec.schema}" for spec in specs)]
+        room = info.window - info.max_output - sum(self._count(text) + TOKENS_PER_MESSAGE for text in fixed)
+        room = int(room / COUNT_FACTOR)
+        if room <= 0:
+            raise Refused(f"expected a system prompt that leaves room in {info.window} tokens, got {-room} too many")
+        return min(room, self._options.replay_tokens or room)
+
+    async def _call(self, call: ToolCall, session: Session, turn: Turn) -> Message:
+        result = await self._tools.call(call, ToolContext(session=session, turn_id=turn.id))
+        return Message(role=Role.TOOL, content=result.text, tool_call_id=call.id, name=call.name, media=result.media)
+
+    async def _finish(self, turn: Turn, lease: Lease, answer: Answer) -> None:
+        delivery = _delivery(turn, "answer", answer.text)
+        await self._turns.finish(turn, lease, [answer.as_row()], [delivery], answer.usage)
+        await self._wakeups.wake(Topic.LANE, turn.route.lane)
+        logger.bind(usage=answer.usage).info("turn finished")
+
+    async def _fail(self, turn: Turn, lease: Lease, outcome: TurnState, phrase: str) -> None:
+        note = _delivery(turn, "note", phrase.format(reference=turn.id[:8]))
+        await self._turns.fail(turn, lease, outcome, [note])
+        await self._wakeups.wake(Topic.LANE, turn.route.lane)
+
+    def _phrase(self, error: TrunklineError) -> str:
+        if isinstance(error, Unavailable | AuthFailed):
+            return self._phrases.unavailable
+        return self._phrases.filtered if isinstance(error, Filtered) else self._phrases.failed
+
+
+def _delivery(turn: Turn, what: str, text: str) -> NewDelivery:
+    return NewDelivery(
+        route=turn.route,
+        outbound=Outbound(text=text),
+        dedupe_key=f"turn:{turn.id}:{what}",
+        session_id=turn.session_id,
+        turn_id=turn.id,
+    )

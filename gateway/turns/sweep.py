@@ -1,0 +1,60 @@
+"""The sweep: wake-ups are hints, and what no hint reached is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loguru import logger
+
+from gateway.ports.clock import Clock
+from gateway.ports.outbox import Outbox
+from gateway.ports.turns import Turns
+from gateway.ports.wakeups import Topic, Wakeups
+
+MOST_AT_ONCE = 500
+SWEEPS_PER_CLEANING = 720
+
+
+class Sweep:
+    """Wakes sessions and lanes that have work and nobody working them; now and then drops what is finished and old."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        outbox: Outbox,
+        wakeups: Wakeups,
+        channels: Callable[[], Sequence[str]],
+        clock: Clock,
+        seconds: float,
+    ) -> None:
+        self._turns = turns
+        self._outbox = outbox
+        self._wakeups = wakeups
+        self._channels = channels
+        self._clock = clock
+        self._seconds = seconds
+
+    async def run(self) -> None:
+        """Sweep at once, so that what a dead process left is gone on with, and then again and again until cancelled."""
+        count = 0
+        while True:
+            try:
+                await self.once()
+                if count % SWEEPS_PER_CLEANING == 0:
+                    await self._turns.forget()
+                    await self._outbox.forget()
+            except Exception:  # the supervised boundary of the sweep: one that failed is not the last
+                logger.exception("a sweep failed")
+            count += 1
+            await self._clock.sleep(self._seconds)
+
+    async def once(self) -> None:
+        """Wake everything that is due now."""
+        channels = self._channels()
+        if not channels:
+            return
+        for session_id in await self._turns.due(channels, MOST_AT_ONCE):
+            await self._wakeups.wake(Topic.SESSION, session_id)
+        for lane in await self._outbox.due(channels, MOST_AT_ONCE):
+            await self._wakeups.wake(Topic.LANE, lane)

@@ -1,0 +1,1 @@
+"""Wake-ups and the clock of one process."""

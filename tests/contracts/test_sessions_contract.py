@@ -1,0 +1,212 @@
+"""What every store of sessions promises."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gateway.domain.errors import NotFound, Refused
+from gateway.domain.keys import Route, SessionKey
+from gateway.domain.message import Kind, Mark, MediaRef, Message, Role, Sender, ToolCall
+from gateway.domain.session import Origin, Session
+from gateway.ports.leases import session_lease
+from gateway.ports.sessions import NewSession, SessionQuery
+from gateway.store import Store
+from tests.clock import ManualClock
+from tests.stores import message
+
+KEY = SessionKey("slack", "D1")
+TTL = timedelta(seconds=30)
+
+
+async def filled(store: Store, *texts: str, route: Route = Route("slack", "D1")) -> Session:
+    """Return a session holding one user row a text."""
+    session = await store.sessions.open(route.key, NewSession())
+    for text in texts:
+        await store.turns.accept(message(text, hash((text, route)), route=route), NewSession())
+        lease = await store.leases.acquire(session_lease(session.id), "test", TTL)
+        assert lease is not None
+        turn = await store.turns.begin(session.id, lease)
+        assert turn is not None
+        await store.turns.finish(turn, lease, [], [], None)
+        await store.leases.release(lease)
+    return await store.sessions.get(session.id)
+
+
+async def test_a_key_has_one_open_session(store: Store) -> None:
+    sessions = await asyncio.gather(*(store.sessions.open(KEY, NewSession(title=str(n))) for n in range(20)))
+    assert len({session.id for session in sessions}) == 1
+
+
+async def test_a_session_is_found_by_id_and_by_key(store: Store) -> None:
+    origin = Origin(kind="slack", label="#general · T0ABCD", tenant="T0ABCD", chat_id="C1")
+    new = NewSession(workspace="/w", agent="a", model="echo", mode="m", title="t", origin=origin, metadata={"x": [1]})
+    made = await store.sessions.open(KEY, new)
+    assert await store.sessions.get(made.id) == await store.sessions.get(KEY) == made
+    assert (made.workspace, made.model, made.origin, made.metadata) == ("/w", "echo", origin, {"x": [1]})
+    assert made.origin_label == "#general · T0ABCD"
+
+
+async def test_what_is_not_there_is_not_found(store: Store) -> None:
+    for ref in ("nobody", SessionKey("slack", "none")):
+        with pytest.raises(NotFound):
+            await store.sessions.get(ref)
+
+
+async def test_rows_are_paged_in_order_from_either_end(store: Store) -> None:
+    session = await filled(store, *"abcdefg")
+    page = store.sessions.page
+    assert [row.text for row in await page(session.id, limit=3)] == list("efg")
+    assert [row.text for row in await page(session.id, before=5, limit=2)] == list("cd")
+    assert [row.text for row in await page(session.id, after=5, limit=9)] == list("fg")
+    assert await page(session.id, after=7) == ()
+    with pytest.raises(Refused):
+        await page(session.id, before=1, after=1)
+
+
+async def test_every_field_of_a_row_comes_back(store: Store, clock: ManualClock) -> None:
+    session = await filled(store, "hello")
+    await store.turns.accept(message("again", 1), NewSession())
+    lease = await store.leases.acquire(session_lease(session.id), "test", TTL)
+    assert lease is not None
+    turn = await store.turns.begin(session.id, lease)
+    assert turn is not None
+    row = Message(
+        role=Role.ASSISTANT,
+        kind=Kind.CHAT,
+        content=[{"type": "text", "text": "ünï ✨"}, {"type": "image_url", "image_url": {"url": "x"}}],
+        tool_calls=(ToolCall(id="c1", name="look", arguments='{"at": "☀"}'), ToolCall(id="c2", name="b", arguments="")),
+        tool_call_id="t",
+        name="n",
+        reasoning_content="because",
+        thinking_blocks=({"type": "thinking", "thinking": "hm", "signature": "s=="},),
+        provider="anthropic",
+        model="claude",
+        sender=Sender(id="U9", name="Bo", is_bot=True),
+        media=(MediaRef(ref="m_1", kind="image", name="a.png", mime="image/png", size_bytes=3),),
+        runtime_context="it is noon",
+        created_at=clock.now() - timedelta(microseconds=1),
+        extra={"latency_ms": 12},
+    )
+    await store.turns.append_round(turn, lease, [row], None)
+    (stored,) = await store.sessions.page(session.id, limit=1)
+    assert stored == replace(row, seq=stored.seq, turn_id=turn.id, tokens=stored.tokens)
+    assert stored.tokens is not None
+    assert stored.tokens > 4
+
+
+async def test_only_the_fields_that_are_named_are_updated(store: Store) -> None:
+    session = await store.sessions.open(KEY, NewSession(title="old", model="echo"))
+    updated = await store.sessions.update(
+        session.id, {"title": "new", "pinned": True, "grants": {"tools": ["a"]}, "extra_roots": [{"path": "/p"}]}
+    )
+    assert updated == replace(session, title="new", pinned=True, grants={"tools": ["a"]}, extra_roots=({"path": "/p"},))
+    for wrong in ({"id": "x"}, {"title; DROP TABLE sessions": 1}, {"message_count": 0}):
+        with pytest.raises(Refused):
+            await store.sessions.update(session.id, wrong)
+
+
+async def test_an_origin_is_set_once(store: Store) -> None:
+    session = await store.sessions.open(KEY, NewSession())
+    assert await store.sessions.set_origin(session.id, Origin(kind="github", label="acme/api#42"))
+    assert not await store.sessions.set_origin(session.id, Origin(kind="slack"))
+    assert (await store.sessions.get(session.id)).origin_label == "acme/api#42"
+
+
+async def test_a_mark_hides_a_row_and_changes_nothing_of_it(store: Store) -> None:
+    session = await filled(store, "a", "b")
+    assert await store.sessions.mark(session.id, [1, 1, 99], Mark.DELETED) == 1
+    assert await store.sessions.mark(session.id, [1], Mark.DELETED) == 0
+    assert await store.sessions.mark(session.id, [1], Mark.REFUSED) == 1
+    first, second = await store.sessions.page(session.id)
+    assert (first.text, first.marks, second.marks) == ("a", {Mark.DELETED, Mark.REFUSED}, frozenset())
+
+
+async def test_closing_makes_room_for_a_new_session_and_keeps_the_old(store: Store) -> None:
+    old = await filled(store, "a")
+    closed = await store.sessions.close(KEY)
+    assert closed is not None
+    assert closed.closed_at is not None
+    assert await store.sessions.close(KEY) is None
+    new = await store.sessions.open(KEY, NewSession())
+    assert new.id != old.id
+    assert [row.text for row in await store.sessions.page(old.id)] == ["a"]
+
+
+async def test_a_fork_holds_copies_of_what_came_before(store: Store) -> None:
+    source = await filled(store, "a", "b", "c")
+    fork = await store.sessions.fork(source.id, 3, SessionKey("slack", "D2"))
+    assert [row.text for row in await store.sessions.page(fork.id)] == ["a", "b"]
+    assert (fork.parent_id, fork.message_count) == (source.id, 2)
+    with pytest.raises(Refused):
+        await store.sessions.fork(source.id, 3, SessionKey("slack", "D2"))
+
+
+async def test_a_deleted_session_is_a_tombstone(store: Store) -> None:
+    session = await filled(store, "a")
+    assert await store.sessions.delete(session.id)
+    assert not await store.sessions.delete(session.id)
+    for attempt in (
+        store.sessions.get(session.id),
+        store.sessions.page(session.id),
+        store.sessions.update(session.id, {}),
+    ):
+        with pytest.raises(NotFound):
+            await attempt
+    assert (await store.sessions.open(KEY, NewSession())).id != session.id
+
+
+async def test_sessions_are_listed_pinned_first_then_newest_page_by_page(store: Store, clock: ManualClock) -> None:
+    keys = [SessionKey("slack", f"D{n}") for n in range(7)]
+    for key in keys:
+        session = await store.sessions.open(key, NewSession())
+        await clock.advance(1)
+        if key.chat_id == "D2":
+            await store.sessions.update(session.id, {"pinned": True})
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await store.sessions.list(SessionQuery(cursor=cursor, limit=3))
+        seen += [session.key.chat_id for session in page.sessions]
+        if (cursor := page.next_cursor) is None:
+            break
+    assert seen == ["D2", "D6", "D5", "D4", "D3", "D1", "D0"]
+    with pytest.raises(Refused):
+        await store.sessions.list(SessionQuery(cursor="nonsense"))
+
+
+async def test_a_list_can_be_narrowed(store: Store, clock: ManualClock) -> None:
+    await store.sessions.open(SessionKey("slack", "D1"), NewSession(workspace="/w"))
+    await store.sessions.open(SessionKey("telegram", "1"), NewSession(origin=Origin(kind="github")))
+    await store.sessions.close(SessionKey("slack", "D1"))
+    await clock.advance(10)
+    late = await store.sessions.open(SessionKey("slack", "D9"), NewSession())
+    await store.sessions.update(late.id, {"archived": True})
+
+    async def found(query: SessionQuery) -> set[str]:
+        return {session.key.chat_id for session in (await store.sessions.list(query)).sessions}
+
+    assert await found(SessionQuery(channel="slack")) == {"D1", "D9"}
+    assert await found(SessionQuery(origin_kind="github")) == {"1"}
+    assert await found(SessionQuery(workspace="/w")) == {"D1"}
+    assert await found(SessionQuery(archived=True)) == {"D9"}
+    assert await found(SessionQuery(archived=False, closed=False)) == {"1"}
+    assert await found(SessionQuery(closed=True)) == {"D1"}
+    assert await found(SessionQuery(since=clock.now())) == {"D9"}
+
+
+async def test_search_finds_rows_that_hold_all_the_words(store: Store) -> None:
+    session = await filled(store, "the Quick brown fox", "the quick dog", "100% sure_thing")
+    find = store.sessions.search
+    assert [found.seq for found in await find("quick THE")] == [2, 1]
+    assert [found.seq for found in await find("fox quick")] == [1]
+    assert [found.seq for found in await find("0% sure_")] == [3]
+    assert await find("0_ sure") == []
+    assert "brown" in (await find("fox"))[0].snippet
+    await store.sessions.mark(session.id, [1], Mark.DELETED)
+    assert await find("fox") == []
+    with pytest.raises(Refused):
+        await find("  ")
