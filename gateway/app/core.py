@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -74,6 +74,7 @@ async def open_core(
     name: str,
     environment: Mapping[str, str],
     clock: Clock | None = None,
+    ended: Callable[[str], None] = lambda name: None,
     extra_rules: Mapping[str, Rules] | None = None,
 ) -> AsyncIterator[Core]:
     """Wire a gateway for these channels. The caller holds the lock of `name`, so what that name left behind is dead."""
@@ -84,7 +85,7 @@ async def open_core(
         await _free_dead_leases(store.leases, name)
         model = Models(settings.model, environment, count=count)
         try:
-            yield _wire(settings, channels, store, model, clock, owner, count, extra_rules or {})
+            yield _wire(settings, channels, store, model, clock, owner, count, ended, extra_rules or {})
         finally:
             await model.close()
 
@@ -97,6 +98,7 @@ def _wire(
     clock: Clock,
     owner: str,
     count: O200kCounter,
+    ended: Callable[[str], None],
     extra_rules: Mapping[str, Rules],
 ) -> Core:
     wakeups = LocalWakeups(clock)
@@ -110,7 +112,7 @@ def _wire(
         clock=clock,
         capabilities={name: channel.capabilities for name, channel in channels.items()},
     )
-    receivers = Receivers(channels, sink=intake, clock=clock, random=random.random)
+    receivers = Receivers(channels, sink=intake, clock=clock, random=random.random, ended=ended)
     runner = Runner(
         turns=store.turns,
         sessions=SessionManager(store.sessions),
@@ -161,6 +163,18 @@ def _wire(
         sweep=sweep,
         receivers=receivers,
     )
+
+
+def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raise `Refused` or `AuthFailed` if a model that the settings name cannot be used; nothing is sent."""
+    models = Models(settings.model, environment, count=O200kCounter())
+    named = {
+        settings.model.default,
+        settings.model.fallback,
+        *(channel.model for channel in settings.channels.values()),
+    }
+    for model in sorted(name for name in named if name):
+        models.check(model)
 
 
 def profiles(settings: Settings) -> Profiles:

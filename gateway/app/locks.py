@@ -13,7 +13,7 @@ from gateway.domain.errors import Unavailable
 
 @contextmanager
 def only_process(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file at `path` while the body runs; raise `Unavailable` naming the process that holds it already."""
+    """Hold the lock file at `path` while the body runs; raise `Unavailable` naming the process that holds it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

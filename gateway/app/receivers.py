@@ -45,6 +45,12 @@ class Receivers:
             for name, channel in self._channels.items()
         }
 
+    async def open(self) -> None:
+        """Open every channel now, and raise what is wrong with one, rather than trying again while running."""
+        for name, channel in self._channels.items():
+            await channel.open()
+            self._opened[name] = channel
+
     async def run(self) -> None:
         """Receive on every channel until cancelled. Channels stay open, for what is still to be sent."""
         async with asyncio.TaskGroup() as group:

@@ -24,4 +24,4 @@ class DeliveryOptions(BaseModel):
     """What to do when a part may have arrived and the platform cannot be asked: `resend` it (counted as a possible
     duplicate), or send a `note` in its place that something may be missing."""
     max_attempts: Annotated[int, Field(ge=1)] = 10
-    """How often a delivery that fails is tried before it is given up, visibly; waiting for a rate limit is no failure."""
+    """How often a failing delivery is tried before it is given up, visibly; waiting for a rate limit is no failure."""

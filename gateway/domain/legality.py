@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from gateway.domain.message import Kind, Message, Role, ToolCall
 
 INTERRUPTED = "This tool call was interrupted; whether it took effect is not known."
+WITHOUT_TEXT = "(a message without text)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def legalise(rows: Sequence[Message]) -> Legal:
         elif row.role is Role.ASSISTANT:
             legal += _assistant(row, results, left_out)
         elif row.role is Role.USER:
-            legal.append(row)
+            legal.append(replace(row, tool_calls=(), content=row.content if row.text.strip() else WITHOUT_TEXT))
         else:
             left_out.append(LeftOut(row.seq, "the system prompt is built anew each turn"))
     start = next((place for place, row in enumerate(legal) if row.role is Role.USER), len(legal))

@@ -113,7 +113,9 @@ class Channel(ABC):
 
     @abstractmethod
     async def receive(self, sink: Sink) -> None:
-        """Bring events in until cancelled. The platform is told "received" only after `sink` returned.
+        """Bring events in until cancelled, or until there can be no more (a terminal whose input has ended).
+
+        The platform is told "received" only after `sink` returned.
 
         Heals lost connections by itself; raises `AuthFailed` when only the owner can help.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -107,7 +107,7 @@ class Model(ABC):
         """Return what is known of the model; raise `Refused` if the id cannot be served."""
 
     @abstractmethod
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of the answer: exactly one `UsageReported`, then `Finish`, at the end."""
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,10 +54,10 @@ class Answer:
         )
 
 
-async def gather(events: AsyncIterator[ModelEvent]) -> Answer:
+async def gather(events: AsyncGenerator[ModelEvent, None]) -> Answer:
     """Read the stream to its end. Whatever breaks it off is raised, and nothing of the answer is kept."""
     answer = Answer()
-    async with aclosing(events) as stream:  # type: ignore[type-var]  # every port implementation is a generator
+    async with aclosing(events) as stream:
         async for event in stream:
             _add(answer, event)
     return answer

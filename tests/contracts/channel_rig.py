@@ -1,4 +1,4 @@
-"""What the channel contract suite needs of a platform: a real adapter, and a loopback server that plays the platform."""
+"""What the channel contract suite needs of a platform: a real adapter, and a loopback server to play its part."""
 
 from __future__ import annotations
 

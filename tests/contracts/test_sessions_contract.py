@@ -16,13 +16,13 @@ from gateway.ports.leases import session_lease
 from gateway.ports.sessions import NewSession, SessionQuery
 from gateway.store import Store
 from tests.clock import ManualClock
-from tests.stores import message
+from tests.stores import ROUTE, message
 
 KEY = SessionKey("slack", "D1")
 TTL = timedelta(seconds=30)
 
 
-async def filled(store: Store, *texts: str, route: Route = Route("slack", "D1")) -> Session:
+async def filled(store: Store, *texts: str, route: Route = ROUTE) -> Session:
     """Return a session holding one user row a text."""
     session = await store.sessions.open(route.key, NewSession())
     for text in texts:

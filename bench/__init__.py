@@ -1,0 +1,1 @@
+"""Measurements: each beside the bare floor of the same work, in the same run."""

@@ -1,0 +1,121 @@
+"""How long the gateway itself takes for a message: from accepted to sent, with a model that answers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.row import Row
+from gateway.app.core import Core, open_core
+from gateway.app.working import working
+from gateway.config.load import load_settings
+from gateway.domain.inbound import Inbound, InboundKind
+from gateway.domain.keys import Route
+from gateway.domain.message import Sender
+from gateway.domain.outbound import Part, Ref
+from gateway.domain.policy import Rules
+from gateway.store.sqlite.connection import connect
+from tests.fakes import FakeChannel
+
+MESSAGES = 300
+CHATS_AT_ONCE = 64
+
+
+class NullChannel(FakeChannel):
+    """Sends nowhere, and tells who waits for a chat's answer when it has been sent."""
+
+    def __init__(self) -> None:
+        super().__init__("null", part_size=10_000)
+        self.sent: dict[str, asyncio.Event] = {}
+
+    async def post(self, to: Route, part: Part, key: str, live: bool) -> Ref:
+        self.sent[to.chat_id].set()
+        return Ref(id=key)
+
+
+async def measure_turns() -> Sequence[Row]:
+    """Measure one message at a time, and many chats at once; the floor is one durable transaction each."""
+    with tempfile.TemporaryDirectory() as folder:
+        floor = _bare_transactions(Path(folder) / "floor.db")
+        settings = load_settings(None, {}, {}, Path(folder))
+        channel = NullChannel()
+        async with open_core(
+            settings,
+            {"null": channel},
+            name="bench",
+            environment={},
+            extra_rules={"null": Rules(people=frozenset({"*"}))},
+        ) as core:
+            await core.receivers.open()
+            async with working(core):
+                await _message(core, channel, "warm")
+                alone = [await _message(core, channel, "one") for _ in range(MESSAGES)]
+                rate = await _many(core, channel)
+    return [
+        Row(
+            name="accepted to sent, one message at a time (median)",
+            ours=statistics.median(alone) * 1000,
+            floor=floor * 1000,
+            unit="ms",
+            floor_is="one bare durable transaction",
+        ),
+        Row(
+            name=f"per turn with {CHATS_AT_ONCE} chats at once",
+            ours=rate * 1000,
+            floor=floor * 1000,
+            unit="ms",
+            floor_is="one bare durable transaction",
+        ),
+    ]
+
+
+async def _message(core: Core, channel: NullChannel, chat: str) -> float:
+    channel.sent[chat] = sent = asyncio.Event()
+    await core.intake(_inbound(chat))
+    accepted = time.perf_counter()
+    await sent.wait()
+    return time.perf_counter() - accepted
+
+
+async def _many(core: Core, channel: NullChannel) -> float:
+    async def talk(chat: str) -> None:
+        for _ in range(10):
+            await _message(core, channel, chat)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(talk(f"chat{n}") for n in range(CHATS_AT_ONCE)))
+    return (time.perf_counter() - started) / (CHATS_AT_ONCE * 10)
+
+
+def _inbound(chat: str) -> Inbound:
+    return Inbound(
+        kind=InboundKind.MESSAGE,
+        route=Route("null", chat),
+        dedupe_key=uuid.uuid4().hex,
+        sender=Sender(id="U1"),
+        sent_at=datetime.now(UTC),
+        text="How are you today?",
+        is_direct=True,
+        addresses_bot=True,
+    )
+
+
+def _bare_transactions(path: Path) -> float:
+    connection: sqlite3.Connection = connect(path)
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body TEXT)")
+    times = []
+    for _ in range(MESSAGES):
+        started = time.perf_counter()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO rows (body) VALUES (?)", ("x" * 400,))
+        connection.execute("COMMIT")
+        times.append(time.perf_counter() - started)
+    connection.close()
+    return statistics.median(times)

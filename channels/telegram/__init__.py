@@ -1,0 +1,1 @@
+"""Telegram: a bot that polls for updates and answers by the Bot API."""

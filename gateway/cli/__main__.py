@@ -1,0 +1,5 @@
+"""`python -m gateway.cli`."""
+
+from gateway.cli.main import main
+
+main()

@@ -1,0 +1,124 @@
+"""`run` and `chat`: settings, logs, signals, and the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from gateway.app.channels import TERMINAL, build_channels, options_by_kind, terminal_rules
+from gateway.app.chat import run_chat
+from gateway.app.core import Core, check_models
+from gateway.app.run import run_gateway
+from gateway.cli.banner import banner
+from gateway.config.load import load_settings
+from gateway.config.settings import Settings
+from gateway.config.tree import PREFIX
+from gateway.logs.setup import configure
+from gateway.ports.channel import Channel
+from gateway.wakeups.clock import SystemClock
+
+LOG_FILE = "trunkline.log"
+
+T = TypeVar("T")
+
+
+def run_command(
+    *, config: Path | None, data: Path | None, model: str | None, port: int | None, environment: Mapping[str, str]
+) -> None:
+    """Run the gateway until it is stopped."""
+    settings = _settings(config, data, environment, {"MODEL__DEFAULT": model, "HTTP__PORT": port})
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    with _logs(settings, chatting=has_terminal):
+        check_models(settings, environment)
+        _until_stopped(lambda stop: _run(settings, environment, stop, has_terminal))
+
+
+def chat_command(
+    name: str, *, config: Path | None, data: Path | None, model: str | None, environment: Mapping[str, str]
+) -> bool:
+    """Chat until the input ends; return whether the last message was answered."""
+    settings = _settings(config, data, environment, {"MODEL__DEFAULT": model})
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    with _logs(settings, chatting=True):
+        check_models(settings, environment)
+        if interactive:
+            print(f"Chatting with {settings.model.default}. Ctrl-D ends the chat; it is remembered.")  # noqa: T201
+        return _until_stopped(
+            lambda stop: run_chat(settings, name, environment=environment, stop=stop, interactive=interactive)
+        )
+
+
+async def _run(settings: Settings, environment: Mapping[str, str], stop: asyncio.Event, has_terminal: bool) -> None:
+    channels = build_channels(settings, SystemClock(), terminal=has_terminal)
+
+    def started(core: Core, address: str | None) -> None:
+        for line in banner(settings, channels, environment, address, has_terminal=has_terminal):
+            print(line, flush=True)  # noqa: T201
+
+    await run_gateway(
+        settings,
+        channels,
+        environment=environment,
+        stop=stop,
+        started=started,
+        ended=lambda name: _terminal_ended(channels, name, stop),
+        extra_rules=terminal_rules(channels),
+    )
+
+
+def _terminal_ended(channels: Mapping[str, Channel], name: str, stop: asyncio.Event) -> None:
+    """Stop when the terminal was the only way in; with other channels the gateway goes on without it."""
+    if all(channel.kind == TERMINAL for channel in channels.values()):
+        stop.set()
+    elif channels[name].kind == TERMINAL:
+        print("The terminal chat has ended; the gateway runs on. Ctrl-C stops it.", flush=True)  # noqa: T201
+
+
+def _settings(
+    config: Path | None, data: Path | None, environment: Mapping[str, str], given: Mapping[str, object]
+) -> Settings:
+    """Read the settings; what was given on the command line counts as if it stood in the environment."""
+    options = {f"{PREFIX}{name}": str(value) for name, value in given.items() if value is not None}
+    return load_settings(config, {**environment, **options}, options_by_kind(), data)
+
+
+@contextmanager
+def _logs(settings: Settings, *, chatting: bool) -> Iterator[None]:
+    """Set the logs up; where a chat owns the terminal they go to a file, and only warnings are shown."""
+    file = settings.logs.file or (settings.data / LOG_FILE if chatting else None)
+    undo = configure(
+        level=settings.logs.level,
+        file=file,
+        secrets=settings.secrets(),
+        stderr_level="error" if chatting else None,
+    )
+    try:
+        yield
+    finally:
+        undo()
+
+
+def _until_stopped(main: Callable[[asyncio.Event], Coroutine[None, None, T]]) -> T:
+    """Run to the end. One SIGINT or SIGTERM asks for a stop in good order, a second one ends the process at once."""
+
+    async def body() -> T:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _on_signal, stop, number)
+        return await main(stop)
+
+    return asyncio.run(body())
+
+
+def _on_signal(stop: asyncio.Event, number: int) -> None:
+    if stop.is_set():
+        # Everything accepted is stored already, so there is nothing to lose but the wait.
+        os._exit(128 + number)
+    stop.set()

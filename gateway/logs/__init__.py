@@ -1,0 +1,1 @@
+"""Logs: every library's records and ours in one stream, with no secret in it."""

@@ -1,0 +1,1 @@
+"""Counts tokens offline, with a vocabulary that is shipped with the code."""

@@ -1,0 +1,1 @@
+"""The HTTP surface: liveness, readiness, and the addresses that platforms call."""

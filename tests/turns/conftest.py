@@ -1,0 +1,125 @@
+"""Intake, dispatcher and runner on a real store, with a fake model and a fake channel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.keys import Route
+from gateway.domain.message import Message
+from gateway.domain.policy import ANYONE, Rules
+from gateway.ports.channel import Capabilities
+from gateway.ports.policy import Policy
+from gateway.ports.tools import Tools
+from gateway.sessions.manager import SessionManager
+from gateway.store import Store
+from gateway.tools.none import NoTools
+from gateway.turns.dispatcher import Dispatcher
+from gateway.turns.intake import Intake
+from gateway.turns.options import GatewayOptions
+from gateway.turns.profile import Profile
+from gateway.turns.runner import Runner
+from gateway.wakeups.local import LocalWakeups
+from tests.clock import ManualClock
+from tests.fakes import FakeModel
+from tests.stores import ROUTE, count_words, message, open_engine
+
+OPEN = Rules(people=frozenset({ANYONE}), chats=frozenset({ANYONE}))
+
+
+class OneRule(Policy):
+    """The same rules for every channel."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.current = rules
+
+    async def rules(self, channel: str) -> Rules:
+        return self.current
+
+
+@dataclass
+class Rig:
+    """Everything between a channel's event and its outbox."""
+
+    store: Store
+    clock: ManualClock
+    model: FakeModel
+    policy: OneRule
+    options: GatewayOptions = field(default_factory=lambda: GatewayOptions(system_prompt="Be brief."))
+    tools: Tools = field(default_factory=NoTools)
+
+    def __post_init__(self) -> None:
+        self.wakeups = LocalWakeups(self.clock)
+        self.capabilities = {"slack": Capabilities(private_notes=True), "telegram": Capabilities()}
+        self.intake = Intake(
+            turns=self.store.turns,
+            outbox=self.store.outbox,
+            wakeups=self.wakeups,
+            policy=self.policy,
+            clock=self.clock,
+            capabilities=self.capabilities,
+        )
+        self.dispatcher = self.new_dispatcher("one")
+
+    def new_dispatcher(self, owner: str, *, max_concurrent: int = 8) -> Dispatcher:
+        """Return the dispatcher of another process on the same store."""
+        runner = Runner(
+            turns=self.store.turns,
+            sessions=SessionManager(self.store.sessions),
+            model=self.model,
+            tools=self.tools,
+            wakeups=self.wakeups,
+            profiles=lambda session: Profile(model="fake:one", system_prompt=self.options.system_prompt),
+            count=count_words,
+            options=self.options,
+        )
+        return Dispatcher(
+            turns=self.store.turns,
+            leases=self.store.leases,
+            runner=runner,
+            clock=self.clock,
+            owner=owner,
+            lease_ttl=timedelta(seconds=30),
+            max_concurrent=max_concurrent,
+        )
+
+    async def say(self, text: str, n: int, *, route: Route = ROUTE) -> str:
+        """Let a message in and return the id of its session."""
+        await self.intake(message(text, n, route=route))
+        return (await self.store.sessions.get(route.key)).id
+
+    async def turn(self, text: str, n: int, *, route: Route = ROUTE) -> str:
+        """Let a message in and run its turn; return the id of its session."""
+        session_id = await self.say(text, n, route=route)
+        await self.dispatcher.drive(session_id)
+        return session_id
+
+    async def rows(self, session_id: str) -> list[Message]:
+        return list(await self.store.sessions.page(session_id))
+
+    async def texts(self, session_id: str) -> list[str]:
+        return [row.text for row in await self.rows(session_id)]
+
+    async def sent(self) -> list[str]:
+        """The texts of what is in the outbox, oldest first."""
+        found = await self.store.outbox.list()
+        return [delivery.outbound.text for delivery in reversed(found) if delivery.outbound]
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    clock = ManualClock()
+    async with open_engine("sqlite", tmp_path, clock) as store:
+        yield Rig(store, clock, FakeModel(), OneRule(OPEN))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until a condition holds; the bound only guards against hanging for ever."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.001)
