@@ -96,6 +96,8 @@ class AnthropicClient(Client):
             timeout=_timeout(options),
         )
         self._provider = AnthropicProvider(anthropic_client=self._sdk)
+        # Reading it imports it: here in a thread, and not in the loop at the first request.
+        _ = self._sdk.beta.messages
 
     def model(self, name: str) -> LibraryModel[Any]:
         """Return the library's model of this name."""
@@ -115,7 +117,10 @@ class AnthropicClient(Client):
 def open_client(endpoint: Endpoint, options: ModelOptions) -> Client:
     """Return a client for the endpoint; nothing is sent."""
     kind = AnthropicClient if endpoint.style is Style.ANTHROPIC else OpenAIClient
-    return kind(endpoint, options)
+    client = kind(endpoint, options)
+    # What a first model imports is imported now, in the thread this is called in.
+    client.model("any")
+    return client
 
 
 def _timeout(options: ModelOptions) -> Timeout:

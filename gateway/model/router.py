@@ -44,11 +44,6 @@ class Models(Model):
         self._adapters: dict[str, Adapter] = {}
         self._replaced: set[str] = set()
 
-    @property
-    def default(self) -> str:
-        """The model id of sessions that name none."""
-        return self._options.default
-
     def info(self, model: str) -> ModelInfo:
         """Return what is known of the model; raise `Refused` if nobody serves the id."""
         return windows.info(model, self._options)

@@ -228,6 +228,12 @@ async def test_an_answer_that_a_filter_stopped_says_so_and_is_no_text_of_its_own
         await rig.model.complete(rig.request())
 
 
+async def test_a_reason_for_finishing_that_nobody_knows_ends_an_answer_all_the_same(provider: ProviderRig) -> None:
+    provider.does(Answer(text="first words", finish="pause_turn" if provider.id == ANTHROPIC else "eos"))
+    events = await heard(provider.model, provider.request())
+    assert (text_of(events), finish_of(events).reason) == ("first words", FinishReason.STOP)
+
+
 async def test_broken_arguments_are_handed_on_as_they_were_written(rig: ModelRig) -> None:
     rig.does(Answer(calls=[Call(name="add", arguments='{"a": 1,')]))
     events = await heard(rig.model, rig.request(tools=[ADD]))
@@ -319,14 +325,16 @@ async def test_what_fails_before_the_first_word_is_tried_as_often_as_set(
 @pytest.mark.parametrize("id", [OPENAI, ANTHROPIC])
 @pytest.mark.parametrize("fault", [Fault.SILENT, Fault.STALLED])
 async def test_silence_is_bounded_and_the_connection_given_up(server: ModelServer, id: str, fault: Fault) -> None:
-    rig = ProviderRig(server, id, timeout_seconds=0.3)
-    await heard(rig.model, rig.request(model="echo"))
+    patient = ProviderRig(server, id)
+    await heard(patient.model, patient.request())
+    rig = ProviderRig(server, id, timeout_seconds=0.5)
     server.fail_next(fault)
     with pytest.raises(Unavailable):
         await heard(rig.model, rig.request())
     await server.idle()
-    assert (len(server.requests), server.hung_up) == (1, 1)
+    assert (len(server.requests), server.hung_up) == (2, 1)
     await rig.model.close()
+    await patient.model.close()
 
 
 @pytest.mark.parametrize("after", [0, 1])

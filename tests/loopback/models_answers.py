@@ -74,7 +74,8 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the model says. `text` None is a null content; `finish` is stop, length or filter, or tools by itself.
+    """What the model says. `text` None is a null content; `finish` is stop, length or filter, with tools by
+    itself; any other word goes out as it is.
 
     Token counts that are None are made up from the sizes of the texts.
     """

@@ -177,7 +177,7 @@ async def stream(asked: Asked, answer: Answer) -> AsyncIterator[bytes]:
         for delta in deltas:
             yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
-    reason = "tool_use" if answer.calls and answer.finish == "stop" else FINISH[answer.finish]
+    reason = "tool_use" if answer.calls and answer.finish == "stop" else FINISH.get(answer.finish, answer.finish)
     usage = {"output_tokens": _usage(asked, answer)["output_tokens"]}
     yield _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
     yield _event("message_stop")

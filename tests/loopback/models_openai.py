@@ -203,7 +203,7 @@ def _tool_call(answer: Answer, index: int) -> dict[str, Any]:
 
 
 def _finish(answer: Answer) -> str:
-    return "tool_calls" if answer.calls and answer.finish == "stop" else FINISH[answer.finish]
+    return "tool_calls" if answer.calls and answer.finish == "stop" else FINISH.get(answer.finish, answer.finish)
 
 
 def _usage(asked: Asked, answer: Answer) -> dict[str, Any]:

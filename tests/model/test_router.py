@@ -15,6 +15,8 @@ from pydantic import ValidationError
 from gateway.domain.errors import AuthFailed, ContextOverflow, Refused, TrunklineError, Unavailable
 from gateway.domain.message import Message, Role, ToolCall
 from gateway.model import providers
+from gateway.model.adapter import Adapter
+from gateway.model.clients import open_client
 from gateway.model.options import ModelOptions
 from gateway.model.router import Models, suggestions
 from gateway.ports.model import ModelEvent, ModelRequest, Style, UsageReported
@@ -220,6 +222,14 @@ async def test_the_fallback_does_not_hide_what_it_cannot_mend(
         await heard(routes, asking(OPENAI))
     assert len(server.requests) == 1
     await routes.close()
+
+
+async def test_one_provider_alone_keeps_the_contract_too(server: ModelServer) -> None:
+    options = ModelOptions.model_validate({"providers": {"local": {"base_url": server.openai_url}}})
+    adapter = Adapter(open_client(providers.endpoint("local", options, {}), options), options)
+    assert await adapter.complete(asking("local:tiny")) == "answer to: Hello"
+    assert adapter.info("local:tiny") == Models(options, {}, count=len).info("local:tiny")
+    await adapter.close()
 
 
 async def test_a_fallback_that_fails_too_is_told(server: ModelServer) -> None:
