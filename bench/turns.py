@@ -21,6 +21,7 @@ from gateway.domain.keys import Route
 from gateway.domain.message import Sender
 from gateway.domain.outbound import Part, Ref
 from gateway.domain.policy import Rules
+from gateway.logs.setup import configure
 from gateway.store.sqlite.connection import connect
 from tests.fakes import FakeChannel
 
@@ -45,6 +46,8 @@ async def measure_turns() -> Sequence[Row]:
     with tempfile.TemporaryDirectory() as folder:
         floor = _bare_transactions(Path(folder) / "floor.db")
         settings = load_settings(None, {}, {}, Path(folder))
+        # Logging costs too, so it is on as it is in `run`, into a file.
+        logging_off = configure(level="info", file=Path(folder) / "bench.log", stderr_level="error")
         channel = NullChannel()
         async with open_core(
             settings,
@@ -58,6 +61,7 @@ async def measure_turns() -> Sequence[Row]:
                 await _message(core, channel, "warm")
                 alone = [await _message(core, channel, "one") for _ in range(MESSAGES)]
                 rate = await _many(core, channel)
+        logging_off()
     return [
         Row(
             name="accepted to sent, one message at a time (median)",

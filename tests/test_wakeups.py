@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from loguru import logger
 
 from gateway.ports.wakeups import Signal, Topic
 from gateway.wakeups.local import LocalWakeups
@@ -139,6 +140,21 @@ async def test_idle_returns_once_all_that_was_woken_is_handled(clock: ManualCloc
         handler.gate.set()
         await asyncio.wait_for(idle, 30)
         assert handler.finished == ["a", "a"]
+
+
+async def test_a_handler_does_not_inherit_what_its_waker_binds_to_its_log_lines(clock: ManualClock) -> None:
+    wakeups, lines = LocalWakeups(clock), []
+
+    async def handler(id: str) -> None:
+        logger.info("handled")
+
+    sink = logger.add(lambda message: lines.append(message.record["extra"]), level="INFO")
+    async with running(wakeups, handler):
+        with logger.contextualize(turn="another"):
+            await wakeups.wake(Topic.SESSION, "a")
+        await settle()
+    logger.remove(sink)
+    assert lines == [{}]
 
 
 async def test_a_signal_reaches_whoever_runs_the_session(clock: ManualClock) -> None:

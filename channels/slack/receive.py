@@ -42,6 +42,8 @@ class Receiver(AsyncBaseSocketModeHandler):
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._links: list[Link] = []
         self._bolt = self._new_app(bot_token=api.client.token)
+        self._bolt.event(re.compile(".*"))(self._listen)
+        self._bolt.error(self._refuse)
 
     async def run(self) -> None:
         """Receive until cancelled; raises `AuthFailed` when only the owner can help."""
@@ -132,7 +134,7 @@ class Receiver(AsyncBaseSocketModeHandler):
             """Return what `auth.test` told at the start, so that no event costs a call."""
             return result
 
-        app = AsyncApp(
+        return AsyncApp(
             name=self._name,
             logger=wire_logger(),
             client=self._api.new_client(None),
@@ -147,9 +149,6 @@ class Receiver(AsyncBaseSocketModeHandler):
             # Events of our own are dropped, and counted, with all the others.
             ignoring_self_events_enabled=False,
         )
-        app.event(re.compile(".*"))(self._listen)
-        app.error(self._refuse)
-        return app
 
     async def _listen(self, body: dict[str, Any]) -> None:
         """Hand one event to the sink, in the order of its chat."""

@@ -125,7 +125,7 @@ class Outlet:
 
 def _shown(part: Part) -> Mapping[str, Any]:
     """Return the fields that show a part: Markdown as rendered, or literal text for its plain form."""
-    if part.details.get("markdown") and not part.details.get("plain"):
+    if part.details.get("markdown") and not part.is_plain:
         return {"markdown_text": part.text}
     return {"text": escaped(part.text), "mrkdwn": False, "parse": "none"}
 

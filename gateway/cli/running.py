@@ -34,7 +34,7 @@ def run_command(
     """Run the gateway until it is stopped."""
     settings = _settings(config, data, environment, {"MODEL__DEFAULT": model, "HTTP__PORT": port})
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with _logs(settings, chatting=has_terminal):
+    with _logs(settings, environment, chatting=has_terminal):
         check_models(settings, environment)
         _until_stopped(lambda stop: _run(settings, environment, stop, has_terminal))
 
@@ -45,7 +45,7 @@ def chat_command(
     """Chat until the input ends; return whether the last message was answered."""
     settings = _settings(config, data, environment, {"MODEL__DEFAULT": model})
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    with _logs(settings, chatting=True):
+    with _logs(settings, environment, chatting=True):
         check_models(settings, environment)
         if interactive:
             print(f"Chatting with {settings.model.default}. Ctrl-D ends the chat; it is remembered.")  # noqa: T201
@@ -89,13 +89,13 @@ def _settings(
 
 
 @contextmanager
-def _logs(settings: Settings, *, chatting: bool) -> Iterator[None]:
+def _logs(settings: Settings, environment: Mapping[str, str], *, chatting: bool) -> Iterator[None]:
     """Set the logs up; where a chat owns the terminal they go to a file, and only warnings are shown."""
     file = settings.logs.file or (settings.data / LOG_FILE if chatting else None)
     undo = configure(
         level=settings.logs.level,
         file=file,
-        secrets=settings.secrets(),
+        secrets=settings.secrets() | {key for name, key in environment.items() if name.endswith("_API_KEY") and key},
         stderr_level="error" if chatting else None,
     )
     try:

@@ -64,8 +64,9 @@ class Lanes:
 
     async def _deliver(self, channel: Channel, delivery: Delivery, lease: Lease) -> bool:
         """Send one delivery; return whether the lane may go on with the next."""
-        log = {"channel": delivery.route.channel, "lane": delivery.route.lane, "delivery": delivery.id}
-        with logger.contextualize(**log):
+        route = delivery.route
+        about = {"session": str(route.key), "turn": delivery.turn_id, "channel": route.channel}
+        with logger.contextualize(**about, delivery=delivery.id):
             try:
                 await self._send(channel, delivery, lease)
             except LeaseLost:

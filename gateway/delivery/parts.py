@@ -83,3 +83,4 @@ class PartSender:
     async def _done(self, part: StoredPart, lease: Lease, ref: Ref | None) -> None:
         assert part.part is not None
         await self._outbox.done(part, lease, hash=part.part.hash, ref=ref)
+        logger.bind(part=part.key, message=ref.id if ref else None).debug("a part is shown")

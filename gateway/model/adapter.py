@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, aclosing
-from typing import cast
+from contextlib import AsyncExitStack
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
@@ -71,10 +70,7 @@ class Adapter(Model):
         with failures.translated(label, sent_thinking=replays_thinking(history)):
             async with AsyncExitStack() as stack:
                 response = await self._opened(stack, request, info, history)
-                # Closing is not left to the garbage collector, which would do it in a task of its own.
-                events = aiter(response)
-                await stack.enter_async_context(aclosing(cast(AsyncGenerator[ModelResponseStreamEvent, None], events)))
-                joiner = Joiner()
+                events, joiner = aiter(response), Joiner()
                 while (event := await self._next(events)) is not None:
                     if (mapped := _mapped(event, info.provider, joiner)) is not None:
                         yield mapped

@@ -125,7 +125,9 @@ class Runner:
         delivery = _delivery(turn, "answer", answer.text)
         await self._turns.finish(turn, lease, [answer.as_row()], [delivery], answer.usage)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
-        logger.bind(usage=answer.usage).info("turn finished")
+        usage = answer.usage
+        spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} if usage else {}
+        logger.bind(**spent).info("turn finished")
 
     async def _fail(self, turn: Turn, lease: Lease, outcome: TurnState, phrase: str) -> None:
         note = _delivery(turn, "note", phrase.format(reference=turn.id[:8]))

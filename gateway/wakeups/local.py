@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from datetime import datetime
 
 from loguru import logger
@@ -62,7 +63,8 @@ class LocalWakeups(Wakeups):
             return
         for key in [key for key in self._waiting if key not in self._running and key[0] in self._handlers]:
             self._waiting.discard(key)
-            task = asyncio.create_task(self._handle(key), name=f"{key[0]} {key[1]}")
+            # A context of its own: what the waker has bound to its log lines is not about this id.
+            task = asyncio.create_task(self._handle(key), name=f"{key[0]} {key[1]}", context=Context())
             self._running[key] = task
 
     async def _handle(self, key: _Key) -> None:

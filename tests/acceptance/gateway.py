@@ -120,6 +120,12 @@ class Gateway:
         """Wait until it has ended by itself and return its exit code."""
         return await self._ended()
 
+    async def said(self, words: str) -> None:
+        """Wait until it has said words."""
+        async with asyncio.timeout(HANG_SECONDS):
+            while not any(words in line for line in self.output):
+                await asyncio.sleep(0.02)
+
     async def _ended(self) -> int:
         assert self._process is not None
         async with asyncio.timeout(HANG_SECONDS):

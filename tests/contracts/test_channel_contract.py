@@ -139,12 +139,6 @@ def one_part(rig: ChannelRig, text: str) -> Part:
     return part
 
 
-def plain_form(part: Part) -> Part:
-    """The part as it is sent after its formatting was refused: the same words, for the same person."""
-    kept = {name: value for name, value in part.details.items() if name == "only_for"}
-    return Part(text=part.plain, plain=part.plain, details=kept)
-
-
 # Receiving.
 
 
@@ -376,7 +370,7 @@ async def test_refused_formatting_is_told_and_the_plain_form_passes(opened: Chan
         await opened.channel.post(opened.direct, part, KEY, False)
     assert raised.value.formatting
     assert not raised.value.fatal
-    await opened.channel.post(opened.direct, plain_form(part), KEY, False)
+    await opened.channel.post(opened.direct, part.as_plain(), KEY, False)
     assert opened.shown(opened.direct)[-1] == part.plain
 
 
@@ -460,7 +454,7 @@ async def test_a_note_for_one_person_is_kept_from_the_others(rig: ChannelRig) ->
         asked = await inbox.first(await rig.say("who may know", mention=True))
         before = rig.shown(rig.shared)
         (part,) = rig.channel.render(Outbound(text="between us", only_for=asked.sender.id))
-        for form in (part, plain_form(part)):
+        for form in (part, part.as_plain()):
             await rig.channel.post(rig.shared, form, KEY, False)
         assert rig.shown(rig.shared) == before
 

@@ -323,7 +323,7 @@ async def test_what_fails_before_the_first_word_is_tried_as_often_as_set(
 
 
 @pytest.mark.parametrize("id", [OPENAI, ANTHROPIC])
-@pytest.mark.parametrize("fault", [Fault.SILENT, Fault.STALLED])
+@pytest.mark.parametrize("fault", [Fault.SILENT, Fault.STALLED, Fault.WAITING, Fault.PINGING])
 async def test_silence_is_bounded_and_the_connection_given_up(server: ModelServer, id: str, fault: Fault) -> None:
     patient = ProviderRig(server, id)
     await heard(patient.model, patient.request())

@@ -29,6 +29,7 @@ __all__ = ["Answer", "Asked", "Call", "Fault", "ModelServer", "answer_to"]
 
 Answering = Callable[[Asked], Answer | str | Awaitable[Answer | str]]
 WAIT_SECONDS = 30
+PING_SECONDS = 0.05
 
 
 def answer_to(asked: Asked) -> Answer:
@@ -192,6 +193,8 @@ class ModelServer:
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
+        if fault is Fault.WAITING:
+            await _ping(response, wire)
         pieces = 0
         async for item in items:
             await response.write(item)
@@ -215,6 +218,8 @@ async def _broken(
 ) -> web.StreamResponse:
     if fault is Fault.STALLED:
         await asyncio.Event().wait()
+    if fault is Fault.PINGING:
+        await _ping(response, wire)
     if fault is Fault.DROPPED:
         return _hang_up(request, response)
     if fault is Fault.ERROR_IN_STREAM:
@@ -222,6 +227,12 @@ async def _broken(
     if fault is Fault.GARBLED:
         await response.write(b"data: {not json\n\n")
     return response
+
+
+async def _ping(response: web.StreamResponse, wire: ModuleType) -> None:
+    while True:
+        await response.write(wire.PING)
+        await asyncio.sleep(PING_SECONDS)
 
 
 def _hang_up(request: web.Request, response: web.StreamResponse | None = None) -> web.StreamResponse:

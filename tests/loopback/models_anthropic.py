@@ -16,6 +16,7 @@ from typing import Any
 from tests.loopback.models_answers import Answer, Asked, Fault, Problem
 
 SECRET = b"loopback"
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 FINISH = {"stop": "end_turn", "length": "max_tokens", "filter": "refusal"}
 STATUSES: dict[Fault, tuple[int, str, str]] = {
     Fault.UNAUTHORIZED: (401, "authentication_error", "invalid x-api-key"),

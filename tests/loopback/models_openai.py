@@ -11,6 +11,7 @@ from typing import Any
 from tests.loopback.models_answers import Answer, Asked, Fault, Problem, text_of
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+PING = b": still here\n\n"
 SYSTEM = ("system", "developer")
 FINISH = {"stop": "stop", "length": "length", "filter": "content_filter"}
 BAD = "invalid_request_error"

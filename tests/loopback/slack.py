@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 from aiohttp import web
 
 from tests.loopback.slack_api import SCOPES, WebApi
+from tests.loopback.slack_faults import SlackFault, broken, held, limited, lost, refused
 from tests.loopback.slack_socket import Envelope, Sockets
 from tests.loopback.slack_world import (
     APP_ID,
@@ -38,48 +39,6 @@ HANG_SECONDS = 30
 """A guard against hanging, not a delay: waits end as soon as what they wait for is there."""
 
 SHOWING = ("chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlackFault:
-    """What happens to one call.
-
-    `before` and `after` say whether the call is applied: an answer `lost` after it was, `dropped` before it was, an
-    HTTP `status`, an `error` code, or a wait until `release` is set.
-    """
-
-    error: str | None = None
-    status: int | None = None
-    retry_after: str | None = None
-    lost: bool = False
-    apply: bool = False
-    release: asyncio.Event | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
-def limited(seconds: int = 7) -> SlackFault:
-    """Refuse the call for its rate."""
-    return SlackFault(error="ratelimited", status=429, retry_after=str(seconds))
-
-
-def refused(code: str, **facts: Any) -> SlackFault:
-    """Answer with an error code."""
-    return SlackFault(error=code, facts=facts)
-
-
-def lost(*, apply: bool = True) -> SlackFault:
-    """Cut the connection instead of answering, after the call was applied or before."""
-    return SlackFault(lost=True, apply=apply)
-
-
-def broken(status: int = 500, *, apply: bool = False) -> SlackFault:
-    """Answer with an HTTP error, after the call was applied or before."""
-    return SlackFault(status=status, apply=apply)
-
-
-def held(release: asyncio.Event) -> SlackFault:
-    """Keep the call waiting until `release` is set, then treat it as usual."""
-    return SlackFault(release=release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +318,10 @@ class SlackServer:
         fault = self._fault("files")
         if fault.status is not None:
             return web.Response(status=fault.status, headers=fault.facts.get("headers"))
-        return web.Response(body=found[1], content_type=found[0]["mimetype"])
+        response = web.Response(body=found[1], content_type=found[0]["mimetype"])
+        if fault.facts.get("chunked"):
+            response.enable_chunked_encoding()
+        return response
 
     def _event(self, kind: str, chat: Chat, message: SlackMessage, fields: dict[str, Any]) -> dict[str, Any]:
         event: dict[str, Any] = {"type": kind, "user": message.user, "text": message.raw, "ts": message.ts}
@@ -399,3 +361,6 @@ async def _arguments(request: web.Request) -> dict[str, Any]:
         nested = name in ("metadata", "blocks") and isinstance(value, str)
         args[name] = json.loads(value) if nested else value
     return args
+
+
+__all__ = ["Call", "SlackFault", "SlackServer", "broken", "held", "limited", "lost", "refused"]

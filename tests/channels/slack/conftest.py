@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from channels.slack.adapter import SlackChannel
 from channels.slack.options import SlackOptions
@@ -96,3 +97,7 @@ async def eventually(true: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not true():
             await asyncio.sleep(0.002)
+
+
+# How long an example takes says more about the machine than about the code.
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.slack.events import Dropped, Identity, read_event
@@ -14,6 +14,7 @@ from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import MediaRef, Sender
 from gateway.domain.session import Origin
+from tests.channels.slack.conftest import calm
 
 WHO = Identity(user_id="U0BOT", bot_id="B0BOT", team_id="T0AB")
 TS = "1700000000.123456"
@@ -193,13 +194,13 @@ likely = st.sampled_from(["message", "app_mention", "D1", "C1", "im", TS, "<@U0B
 event = st.dictionaries(st.sampled_from([*FIELDS, "attachments", "user_profile", "hidden"]), json | likely)
 
 
-@settings(deadline=None)
+@calm
 @given(json | st.fixed_dictionaries({"event": json}) | st.fixed_dictionaries({"event": event}))
 def test_no_payload_raises(anything: object) -> None:
     assert isinstance(read_event(anything, WHO, "slack"), Inbound | Dropped)
 
 
-@settings(deadline=None)
+@calm
 @given(st.dictionaries(st.sampled_from([*FIELDS[7:], "attachments", "user_profile", "channel_type"]), json))
 def test_a_readable_message_with_strange_company_never_raises_and_can_be_stored(company: dict[str, Any]) -> None:
     inbound = read(**company)
@@ -209,7 +210,7 @@ def test_a_readable_message_with_strange_company_never_raises_and_can_be_stored(
         assert "\x00" not in inbound.text
 
 
-@settings(deadline=None)
+@calm
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_what_a_person_types_is_what_is_read(text: str) -> None:
     typed = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -46,6 +46,19 @@ async def test_a_file_that_is_too_large_is_refused(slack: SlackServer, channel: 
         await read(channel, ref, 1000)
 
 
+async def test_a_file_of_untold_size_is_refused_where_it_gets_too_large(
+    slack: SlackServer, channel: SlackChannel
+) -> None:
+    file = slack.add_file("cat.png", PNG, "image/png")
+    for limit in (1000, len(PNG) - 1, len(PNG)):
+        slack.fail_next(SlackFault(facts={"chunked": True}), "files")
+        if limit == len(PNG):
+            assert await read(channel, ref_of(file, size_bytes=None), limit) == PNG
+            continue
+        with pytest.raises(Refused, match="at most"):
+            await read(channel, ref_of(file, size_bytes=None), limit)
+
+
 async def test_a_sign_in_page_is_not_the_file(slack: SlackServer, channel: SlackChannel) -> None:
     slack.api.missing_scopes.add("files:read")
     with pytest.raises(Refused, match="files:read"):

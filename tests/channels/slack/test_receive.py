@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import traceback
 
 import pytest
 
 from channels.slack.adapter import SlackChannel
-from gateway.domain.errors import AuthFailed
+from channels.slack.api import SlackApi
+from channels.slack.link import Link
+from channels.slack.pulse import Pulse
+from gateway.domain.errors import AuthFailed, Unavailable
 from gateway.domain.inbound import Inbound
 from gateway.domain.outbound import Outbound
 from tests.channels.slack.conftest import ANA, BOB, Inbox, eventually, options_for, receiving
@@ -340,6 +345,57 @@ async def test_stopping_in_the_middle_of_a_connect_leaves_nothing(
     names = [str(task.get_coro()) for task in asyncio.all_tasks()]
     assert not [name for name in names if "Link" in name or "SocketMode" in name]
     release.set()
+
+
+async def test_stopping_waits_until_the_sink_has_let_go(
+    slack: SlackServer, channel: SlackChannel, inbox: Inbox
+) -> None:
+    steps: list[str] = []
+
+    async def store(_: Inbound) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _round in range(10):
+                await asyncio.sleep(0)
+            steps.append("let go")
+
+    inbox.before = store
+    task = asyncio.create_task(channel.receive(inbox))
+    await slack.dm(ANA, "hello")
+    await eventually(lambda: inbox.entered == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert steps == ["let go"]
+    assert slack.acked == []
+
+
+async def test_the_ticket_of_a_refused_socket_is_in_no_error(slack: SlackServer, clock: ManualClock) -> None:
+    slack.sockets.refuses_tickets = True
+    api = SlackApi(options_for(slack))
+    await api.open()
+
+    async def ignore(*_: object) -> None:
+        """Take nothing in."""
+
+    link = Link(api, Pulse(clock), ignore)
+    with pytest.raises(Unavailable) as raised:
+        await link.connect()
+    assert "ticket=" not in "".join(traceback.format_exception(raised.value))
+    await link.close()
+    await api.close()
+
+
+async def test_no_library_logs_what_people_write(
+    slack: SlackServer, channel: SlackChannel, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with receiving(channel, inbox):
+        await slack.dm(ANA, "very private words")
+        (inbound,) = await inbox.until(1)
+        await channel.post(inbound.route, channel.render(Outbound(text="very private answer"))[0], "d.0", False)
+    assert "very private" not in caplog.text
 
 
 async def test_who_the_bot_is_is_asked_once(slack: SlackServer, channel: SlackChannel, inbox: Inbox) -> None:

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from channels.slack.render import PART_LIMIT, WORD_JOINER, neutralised, render
 from channels.slack.split import split_markdown, units
 from gateway.domain.outbound import Choice, Outbound
+from tests.channels.slack.conftest import calm
 
 LIVE = re.compile(r"<(?:!(?!--|doctype|\[)|@|#)", re.IGNORECASE)
 
@@ -54,7 +55,7 @@ def test_what_calls_nobody_is_left_alone(text: str) -> None:
     assert neutralised(text) == text
 
 
-@settings(deadline=None)
+@calm
 @given(st.text(st.sampled_from("<&lt;#60x3cC!@\\UW1 ch-[")))
 def test_no_combination_calls_anybody(text: str) -> None:
     assert not LIVE.search(neutralised(text))
@@ -194,7 +195,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(calm, max_examples=300)
 @given(st.lists(pieces | st.text(max_size=5), max_size=120).map("".join), st.integers(40, 400))
 @example("- ```\n" + "  code\n" * 40, 60)
 @example("> ```x\n" + "> code\n" * 40 + "> ```\n", 60)
@@ -209,7 +210,7 @@ def test_any_text_is_cut_within_the_limit_and_loses_no_words(text: str, limit: i
     assert missing == []
 
 
-@settings(deadline=None)
+@calm
 @given(st.text(max_size=300))
 def test_a_text_without_markup_is_only_cut(text: str) -> None:
     plain = re.sub(r"[^\w ]", "", text)
@@ -228,7 +229,7 @@ codes = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(calm, max_examples=150)
 @given(st.lists(sentences | codes, min_size=1, max_size=8), st.integers(80, 500))
 def test_no_part_ends_inside_code(blocks: list[str], limit: int) -> None:
     text = "\n\n".join(blocks)

@@ -1,0 +1,45 @@
+"""What a test can make go wrong with one call of the loopback Slack."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackFault:
+    """What happens to one call: it waits for `release`, is applied or not, and answered with an error, or not at all."""
+
+    error: str | None = None
+    status: int | None = None
+    retry_after: str | None = None
+    lost: bool = False
+    apply: bool = False
+    release: asyncio.Event | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def limited(seconds: int = 7) -> SlackFault:
+    """Refuse the call for its rate."""
+    return SlackFault(error="ratelimited", status=429, retry_after=str(seconds))
+
+
+def refused(code: str, **facts: Any) -> SlackFault:
+    """Answer with an error code."""
+    return SlackFault(error=code, facts=facts)
+
+
+def lost(*, apply: bool = True) -> SlackFault:
+    """Cut the connection instead of answering, after the call was applied or before."""
+    return SlackFault(lost=True, apply=apply)
+
+
+def broken(status: int = 500, *, apply: bool = False) -> SlackFault:
+    """Answer with an HTTP error, after the call was applied or before."""
+    return SlackFault(status=status, apply=apply)
+
+
+def held(release: asyncio.Event) -> SlackFault:
+    """Keep the call waiting until `release` is set, then treat it as usual."""
+    return SlackFault(release=release)
