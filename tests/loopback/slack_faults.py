@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackFault:
-    """What happens to one call: it waits for `release`, is applied or not, and answered with an error, or not at all."""
+    """What happens to one call: it waits for `release`, is applied or not, and gets an error for an answer, or none."""
 
     error: str | None = None
     status: int | None = None
