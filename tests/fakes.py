@@ -41,6 +41,7 @@ class FakeChannel(Channel):
         self.part_size = part_size
         self.shown: list[tuple[Route, Part, str]] = []
         self.faults: list[tuple[BaseException | None, bool]] = []
+        self.find_error: Exception | None = None
         self.sink: Sink | None = None
         self.received = asyncio.Event()
         self.opened = 0
@@ -112,6 +113,8 @@ class FakeChannel(Channel):
     async def find(self, to: Route, key: str, since: datetime, known: Sequence[Ref]) -> Ref | None:
         if not self.capabilities.find:
             raise Refused("the fake channel cannot be asked")
+        if self.find_error is not None:
+            raise self.find_error
         return next((Ref(id=str(n)) for n, (_, _, shown) in enumerate(self.shown) if shown == key), None)
 
     def _show(self, to: Route, part: Part, key: str) -> Ref:

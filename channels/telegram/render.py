@@ -28,10 +28,11 @@ _BARS = re.compile(r"^(?!\s*\|).*\|\|.*$", re.MULTILINE)
 def render(outbound: Outbound) -> Sequence[Part]:
     """Return the messages that show `outbound`; none for a blank text without choices."""
     source = whole_characters(outbound.text)
+    only_for = {"only_for": outbound.only_for} if outbound.only_for else {}
     text, entities = formatted(source)
     text = "\n\n".join(filter(None, [text, _numbered(outbound.choices)]))
     return [
-        Part(text=piece, plain=piece, details={"entities": inside} if inside else {})
+        Part(text=piece, plain=piece, details={**only_for, **({"entities": inside} if inside else {})})
         for piece, inside in split(text, entities)
     ]
 

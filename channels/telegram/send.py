@@ -28,7 +28,9 @@ class Messenger:
         self._bot = bot
 
     async def post(self, to: Route, part: Part) -> Ref:
-        """Show a new message."""
+        """Show a new message; one for a single person in that person's own chat only."""
+        if part.is_private and part.details["only_for"] != to.chat_id:
+            raise NotDone("a shared chat has no message for one person only", fatal=True)
         entities = _entities(part)
         async with delivering():
             message = await self._bot.send_message(

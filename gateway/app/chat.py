@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gateway.app.channels import terminal_channel, terminal_rules
 from gateway.app.core import Core, lock_path, open_core
@@ -12,7 +12,7 @@ from gateway.app.working import working
 from gateway.config.settings import Settings
 from gateway.domain.keys import check_channel_name
 from gateway.domain.message import Role
-from gateway.domain.outbound import DeliveryState
+from gateway.domain.outbound import Delivery, DeliveryState
 from gateway.ports.sessions import SessionQuery
 from gateway.wakeups.clock import SystemClock
 
@@ -42,14 +42,14 @@ async def run_chat(
         ) as core:
             await core.receivers.open()
             async with working(core):
-                await _until_answered(core, stop)
+                await _until_answered(core, channel_name, stop)
             return await _is_answered(core, channel_name)
 
 
-async def _until_answered(core: Core, stop: asyncio.Event) -> None:
+async def _until_answered(core: Core, channel_name: str, stop: asyncio.Event) -> None:
     """First what an earlier process left, then the input to its end, then the answers to it; or until stopped."""
     stopped = asyncio.create_task(stop.wait(), name="stop")
-    chatting = asyncio.create_task(_chat(core), name="chat")
+    chatting = asyncio.create_task(_chat(core, channel_name), name="chat")
     try:
         await asyncio.wait((stopped, chatting), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -58,16 +58,29 @@ async def _until_answered(core: Core, stop: asyncio.Event) -> None:
         await asyncio.gather(stopped, chatting, return_exceptions=True)
 
 
-async def _chat(core: Core) -> None:
+async def _chat(core: Core, channel_name: str) -> None:
     await core.sweep.once()
     await core.wakeups.idle()
+    await _show_leftovers(core, channel_name)
     await core.receivers.run()
     await core.wakeups.idle()
 
 
+async def _show_leftovers(core: Core, channel_name: str) -> None:
+    """Show first what an earlier process could not print; it may have to wait a moment for its next try."""
+    for delivery in await _unsent(core, channel_name):
+        now = core.clock.now()
+        await core.clock.sleep(((delivery.not_before or now) - now).total_seconds())
+        await core.sweep.once()
+        await core.wakeups.idle()
+
+
+async def _unsent(core: Core, channel_name: str) -> Sequence[Delivery]:
+    return await core.store.outbox.list(state=DeliveryState.PENDING, channel=channel_name)
+
+
 async def _is_answered(core: Core, channel_name: str) -> bool:
-    unsent = await core.store.outbox.list(state=DeliveryState.PENDING)
-    if any(delivery.route.channel == channel_name for delivery in unsent):
+    if await _unsent(core, channel_name):
         return False
     page = await core.store.sessions.list(SessionQuery(channel=channel_name, closed=False, limit=1))
     if not page.sessions:

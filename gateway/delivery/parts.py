@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from loguru import logger
 
 from gateway.delivery.options import OnUncertain
-from gateway.domain.errors import Gone, NotDone
+from gateway.domain.errors import AuthFailed, Gone, NotDone
 from gateway.domain.keys import Route
 from gateway.domain.outbound import Outbound, Part, PartState, Ref, StoredPart
 from gateway.domain.phrases import ENGLISH, Phrases
@@ -35,23 +35,32 @@ class PartSender:
             return
         again = False
         if part.state is PartState.OPENING:
-            if (found := await self._look(channel, to, part, siblings)) is not None:
+            certain, found = await self._look(channel, to, part, siblings)
+            if found is not None:
                 await self._done(part, lease, found)
                 return
-            part, again = await self._uncertain(channel, part, lease)
+            if not certain:
+                part, again = await self._uncertain(channel, part, lease)
         await self._post(channel, to, await self._outbox.opening(part, lease, again=again), lease)
 
-    async def _look(self, channel: Channel, to: Route, part: StoredPart, siblings: Sequence[StoredPart]) -> Ref | None:
-        """Ask the platform whether the part that was in flight arrived."""
-        if not channel.capabilities.find or part.opening_since is None:
-            return None
+    async def _look(
+        self, channel: Channel, to: Route, part: StoredPart, siblings: Sequence[StoredPart]
+    ) -> tuple[bool, Ref | None]:
+        """Ask the platform whether a part that was in flight arrived; return whether the answer is certain, and it."""
+        assert part.part is not None
+        assert part.opening_since is not None
+        # What only one person was shown stands in no history that could be searched.
+        if not channel.capabilities.find or part.part.is_private:
+            return False, None
         known = [sibling.ref for sibling in siblings if sibling.ref is not None]
-        return await channel.find(to, part.key, part.opening_since, known)
+        try:
+            return True, await channel.find(to, part.key, part.opening_since, known)
+        except AuthFailed as error:
+            logger.bind(part=part.key, error=str(error)).warning("the platform may not be asked for what was sent")
+            return False, None
 
     async def _uncertain(self, channel: Channel, part: StoredPart, lease: Lease) -> tuple[StoredPart, bool]:
-        """Decide about a part that was in flight: not there for certain, or nobody can say."""
-        if channel.capabilities.find:
-            return part, False
+        """Decide about a part of which nobody can say whether it was shown."""
         logger.bind(part=part.key, policy=self._on_uncertain.value).warning("a part may have been shown already")
         if self._on_uncertain is OnUncertain.RESEND:
             return part, True
@@ -68,6 +77,9 @@ class PartSender:
             if error.formatting and not part.part.is_plain:
                 await self._post_plain(channel, to, part, part.part, lease, error)
                 return
+            await self._outbox.not_opened(part, lease)
+            raise
+        except AuthFailed:
             await self._outbox.not_opened(part, lease)
             raise
         else:

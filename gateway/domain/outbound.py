@@ -51,8 +51,13 @@ class Part:
 
     def as_plain(self) -> Part:
         """Return the part without markup: `details` holds `plain` then, and of the rest only who it is for."""
-        only_for = {"only_for": self.details["only_for"]} if "only_for" in self.details else {}
+        only_for = {"only_for": self.details["only_for"]} if self.is_private else {}
         return Part(text=self.plain, plain=self.plain, details={"plain": True, **only_for})
+
+    @property
+    def is_private(self) -> bool:
+        """Whether one person only is shown it."""
+        return "only_for" in self.details
 
     @property
     def is_plain(self) -> bool:

@@ -95,8 +95,8 @@ class Channel(ABC):
     """One configured connection to a platform. Safe to share between tasks.
 
     The calls that show something (`post`, `put`, `drop`) raise `NotDone` when certainly nothing happened, `Unknown`
-    when it may have, and `Gone` when somebody deleted the message. They never retry by themselves and never sleep on
-    a rate limit.
+    when it may have, `Gone` when somebody deleted the message, and `AuthFailed` when a token or scope was refused (then
+    nothing happened). They never retry by themselves and never sleep on a rate limit.
     """
 
     name: str
@@ -148,7 +148,8 @@ class Channel(ABC):
     async def post(self, to: Route, part: Part, key: str, live: bool) -> Ref:
         """Show a new message; `key` goes with it where the platform can carry it.
 
-        `live` says that it will still change.
+        `live` says that it will still change. A part for one person that cannot be kept from the others in the chat is
+        `NotDone` for good, and never shown.
         """
 
     @abstractmethod

@@ -63,8 +63,10 @@ class Outbox(ABC):
         """Give the delivery up; it stays visible, with its body, and its lane goes on."""
 
     @abstractmethod
-    async def list(self, *, state: DeliveryState | None = None, limit: int = 100) -> Sequence[Delivery]:
-        """Return deliveries, newest first."""
+    async def list(
+        self, *, state: DeliveryState | None = None, channel: str | None = None, limit: int = 100
+    ) -> Sequence[Delivery]:
+        """Return deliveries, newest first; None does not filter."""
 
     @abstractmethod
     async def retry(self, delivery_id: str) -> bool:

@@ -138,12 +138,19 @@ class SqlOutbox(Outbox):
     async def dead(self, delivery_id: str, lease: Lease, why: str) -> None:
         await self._for_delivery(delivery_id, lease, lambda tx: self._end(tx, delivery_id, DeliveryState.DEAD, why))
 
-    async def list(self, *, state: DeliveryState | None = None, limit: int = 100) -> builtins.list[Delivery]:
+    async def list(
+        self, *, state: DeliveryState | None = None, channel: str | None = None, limit: int = 100
+    ) -> builtins.list[Delivery]:
         def work(tx: Transaction) -> builtins.list[Delivery]:
-            states = [state] if state else list(DeliveryState)
             found = tx.all(
-                f"SELECT * FROM outbox WHERE state IN ({', '.join('?' * len(states))}) ORDER BY position DESC LIMIT ?",
-                *states,
+                """
+                SELECT * FROM outbox WHERE (? IS NULL OR state = ?) AND (? IS NULL OR channel = ?)
+                ORDER BY position DESC LIMIT ?
+                """,
+                state,
+                state,
+                channel,
+                channel,
                 limit,
             )
             return [outbox_rows.read(tx, row) for row in found]

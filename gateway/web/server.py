@@ -94,10 +94,11 @@ def bind(host: str, port: int) -> socket.socket:
         both = host == "::" and socket.has_dualstack_ipv6()
         return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
     except OSError as error:
-        raise _explained(error, host, port) from error
+        raise explained(error, host, port) from error
 
 
-def _explained(error: OSError, host: str, port: int) -> ConfigError:
+def explained(error: OSError, host: str, port: int) -> ConfigError:
+    """Return what an owner can do about an address that cannot be listened on."""
     if error.errno == errno.EADDRINUSE:
         return ConfigError("http.port", f"{port} on {host} is in use by another program; choose another port")
     if error.errno == errno.EACCES:

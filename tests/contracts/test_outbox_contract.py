@@ -187,3 +187,11 @@ async def test_keys_of_finished_deliveries_are_kept_for_seven_days(store: Store,
     await clock.advance(2 * 24 * 3600)
     assert await store.outbox.forget() == 1
     assert [d.state for d in await store.outbox.list()] == [DeliveryState.PENDING]
+
+
+async def test_a_list_can_be_narrowed_to_a_channel_and_a_state(store: Store) -> None:
+    await store.outbox.enqueue([delivery("a", 1), delivery("b", 2, route=Route("telegram", "1"))])
+    (found,) = await store.outbox.list(channel="telegram", state=DeliveryState.PENDING)
+    assert found.route == Route("telegram", "1")
+    assert await store.outbox.list(channel="telegram", state=DeliveryState.DEAD) == []
+    assert len(await store.outbox.list()) == 2

@@ -10,11 +10,12 @@ from loguru import logger
 
 from gateway.delivery.backoff import LONGEST_SECONDS, backoff
 from gateway.delivery.options import OnUncertain
-from gateway.domain.errors import AuthFailed, Gone, NotDone, Unknown
+from gateway.domain.errors import AuthFailed, Gone, NotDone, Unavailable, Unknown
 from gateway.domain.keys import Route
 from gateway.domain.outbound import DeliveryState
 from gateway.domain.phrases import ENGLISH
 from tests.delivery.conftest import ROUTE, Rig
+from tests.stores import delivery
 
 
 class Killed(BaseException):
@@ -116,12 +117,49 @@ async def test_a_message_somebody_deleted_is_not_posted_again(rig: Rig) -> None:
     assert await state(rig) == [DeliveryState.DONE]
 
 
-async def test_a_refused_token_keeps_the_delivery(rig: Rig) -> None:
+async def test_a_refused_token_keeps_the_delivery_and_is_no_possible_duplicate(rig: Rig) -> None:
     rig.channel.fail(AuthFailed("token revoked"))
     await rig.send("ab")
     await rig.clock.advance(1)
     await rig.work()
     assert rig.channel.texts == ["ab"]
+    assert await rig.store.outbox.possible_duplicates() == 0
+
+
+async def test_a_platform_that_may_not_be_asked_is_one_that_cannot_be(rig: Rig) -> None:
+    rig.new_process(can_find=True)
+    rig.channel.find_error = AuthFailed("the scope channels:history is missing")
+    rig.channel.fail(Unknown("the answer was lost"), applied=True)
+    await rig.send("ab")
+    await rig.clock.advance(1)
+    await rig.work()
+    assert rig.channel.texts == ["ab", "ab"]
+    assert await rig.store.outbox.possible_duplicates() == 1
+
+
+async def test_a_platform_that_does_not_answer_is_asked_again_before_anything_is_sent(rig: Rig) -> None:
+    rig.new_process(can_find=True)
+    rig.channel.find_error = Unavailable("no answer")
+    rig.channel.fail(Unknown("the answer was lost"), applied=True)
+    await rig.send("ab")
+    await rig.clock.advance(1)
+    await rig.work()
+    rig.channel.find_error = None
+    await rig.clock.advance(2)
+    await rig.work()
+    assert rig.channel.texts == ["ab"]
+
+
+async def test_a_private_note_stands_in_no_history_and_is_counted_when_sent_again(rig: Rig) -> None:
+    rig.new_process(can_find=True)
+    rig.channel.fail(Unknown("the answer was lost"), applied=True)
+    note = delivery("ab", 1, route=ROUTE)
+    await rig.store.outbox.enqueue([replace(note, outbound=replace(note.outbound, only_for="U1"))])
+    await rig.work()
+    await rig.clock.advance(1)
+    await rig.work()
+    assert rig.channel.texts == ["ab", "ab"]
+    assert await rig.store.outbox.possible_duplicates() == 1
 
 
 @pytest.mark.parametrize("applied", [True, False])
