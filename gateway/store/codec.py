@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
+from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
-from gateway.domain.session import Origin
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -8,7 +8,9 @@ from typing import Any
 
 from gateway.domain.errors import NotFound
 from gateway.domain.keys import SessionKey
-from gateway.domain.session import Origin, Session
+from gateway.domain.origins import Origin
+from gateway.domain.session import Session
+from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import NewSession
 from gateway.store.codec import ORIGIN, dump, from_json, from_micros, maybe_from_micros, to_json, to_micros
 from gateway.store.database import Row, Transaction
@@ -18,9 +20,9 @@ IdMaker = Callable[[], str]
 _JSON_DEFAULTS: Mapping[str, Any] = {"extra_roots": [], "grants": {}, "compaction": {}, "metadata": {}}
 
 _INSERT = """
-INSERT INTO sessions (id, key, channel, workspace, agent, model, mode, title, origin, origin_kind, parent_id, metadata,
+INSERT INTO sessions (id, key, channel, workspace, agent, model, mode, origin, origin_kind, parent_id, metadata,
                       created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) WHERE closed_at IS NULL AND deleted_at IS NULL DO NOTHING
 """
 
@@ -40,7 +42,6 @@ def open_session(tx: Transaction, key: SessionKey, new: NewSession, make_id: IdM
         new.agent,
         new.model,
         new.mode,
-        new.title,
         dump(ORIGIN, origin) if origin else None,
         origin.kind if origin else None,
         new.parent_id,
@@ -70,13 +71,13 @@ def decode_header(row: Row) -> Session:
     """Return the header a row holds; a damaged JSON column reads as empty."""
     structures = {name: from_json(row[name], default) for name, default in _JSON_DEFAULTS.items()}
     structures["extra_roots"] = tuple(structures["extra_roots"])
-    plain = ("id", "workspace", "agent", "model", "mode", "title", "message_count", "parent_id")
+    plain = ("id", "workspace", "agent", "model", "mode", "title", "preview", "message_count", "parent_id")
     return Session(
         key=SessionKey.parse(row["key"]),
         created_at=from_micros(row["created_at"]),
         updated_at=from_micros(row["updated_at"]),
         closed_at=maybe_from_micros(row["closed_at"]),
-        title_edited=bool(row["title_edited"]),
+        title_source=TitleSource(row["title_source"]),
         pinned=bool(row["pinned"]),
         archived=bool(row["archived"]),
         origin=_origin(row["origin"]),

@@ -11,7 +11,7 @@ from gateway.domain.keys import Route
 from gateway.domain.message import Message
 from gateway.ports.sessions import NewSession
 from gateway.ports.tokens import TokenCounter
-from gateway.store import rows
+from gateway.store import appending, rows
 from gateway.store.codec import INBOUND, dump, to_micros
 from gateway.store.database import Row, Transaction
 from gateway.store.headers import IdMaker, open_session
@@ -58,7 +58,7 @@ def claim(
     """Turn pending events into user rows of a turn; return the rows, and the route of the newest."""
     events = [INBOUND.validate_json(row["body"]) for row in waiting]
     messages = [_counted(event, turn_id, count) for event in events]
-    placed = rows.append(tx, session_id, messages, now)
+    placed = appending.append(tx, session_id, messages, now)
     for row in waiting:
         tx.execute(
             "UPDATE inbox SET state = 'done', turn_id = ?, body = NULL WHERE arrival = ?", turn_id, row["arrival"]

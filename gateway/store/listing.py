@@ -1,4 +1,4 @@
-"""Reading sessions: pages of rows, pages of headers, and search."""
+"""Reading sessions: pages of rows and pages of headers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any
 
 from gateway.domain.errors import Refused
 from gateway.domain.message import Mark, Message
-from gateway.ports.sessions import Found, SessionPage, SessionQuery
+from gateway.ports.sessions import SessionPage, SessionQuery
 from gateway.store import rows
 from gateway.store.codec import to_micros
 from gateway.store.database import Row, Transaction
 from gateway.store.headers import decode_header
-
-SNIPPET_CHARACTERS = 60
-"""How much of a row is shown before and after the first word found."""
 
 
 def page(tx: Transaction, session_id: str, *, before: int | None, after: int | None, limit: int) -> Sequence[Message]:
@@ -44,28 +41,6 @@ def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:
     more = len(found) > query.limit
     shown = found[: query.limit]
     return SessionPage(sessions=[decode_header(row) for row in shown], next_cursor=_cursor(shown[-1]) if more else None)
-
-
-def search(tx: Transaction, words: str, limit: int) -> list[Found]:
-    """Return rows holding all the words, newest first."""
-    wanted = words.casefold().split()
-    if not wanted:
-        raise Refused("expected at least one word to search for, got none")
-    like = " AND ".join(["lower(content) LIKE ? ESCAPE '!'"] * len(wanted))
-    found = tx.all(
-        f"""
-        SELECT session_id, seq, content FROM messages AS m
-        WHERE {like} AND NOT EXISTS (
-            SELECT 1 FROM message_marks AS k WHERE k.session_id = m.session_id AND k.seq = m.seq)
-        ORDER BY created_at DESC, seq DESC LIMIT ?
-        """,
-        *(f"%{_escaped(word)}%" for word in wanted),
-        limit,
-    )
-    return [
-        Found(session_id=row["session_id"], seq=row["seq"], snippet=_snippet(row["content"], wanted[0]))
-        for row in found
-    ]
 
 
 def _marks(tx: Transaction, session_id: str, first: int, last: int) -> dict[int, frozenset[Mark]]:
@@ -108,13 +83,3 @@ def _read_cursor(text: str) -> tuple[int, int, str]:
     if not (pinned in ("0", "1") and updated_at.isdecimal() and id):
         raise Refused(f"expected the next_cursor of a page before, got {text!r}")
     return int(pinned), int(updated_at), id
-
-
-def _escaped(word: str) -> str:
-    return "".join(f"!{character}" if character in "!%_" else character for character in word)
-
-
-def _snippet(text: str, word: str) -> str:
-    at = max(text.casefold().find(word), 0)
-    start, end = max(at - SNIPPET_CHARACTERS, 0), at + len(word) + SNIPPET_CHARACTERS
-    return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")

@@ -39,27 +39,9 @@ def with_tokens(message: Message, count: TokenCounter) -> Message:
     return replace(message, tokens=count(countable_text(message)) + TOKENS_PER_MESSAGE)
 
 
-def append(tx: Transaction, session_id: str, rows: Sequence[Message], now: datetime) -> Sequence[Message]:
-    """Append rows to a live session and return them with their places; costs the same however long the session is."""
-    if not rows:
-        return ()
-    header = tx.one(
-        """
-        UPDATE sessions SET last_seq = last_seq + ?, message_count = message_count + ?, updated_at = ?
-        WHERE id = ? AND deleted_at IS NULL RETURNING last_seq
-        """,
-        len(rows),
-        len(rows),
-        to_micros(now),
-        session_id,
-    )
-    if header is None:
-        raise LookupError(session_id)
-    first = header["last_seq"] - len(rows) + 1
-    placed = [replace(row, seq=seq, created_at=row.created_at or now) for seq, row in enumerate(rows, start=first)]
-    for row in placed:
-        tx.execute(_INSERT, session_id, *_columns(row, now))
-    return placed
+def insert(tx: Transaction, session_id: str, row: Message, now: datetime) -> None:
+    """Insert a row at the place it names."""
+    tx.execute(_INSERT, session_id, *_columns(row, now))
 
 
 def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:

@@ -17,7 +17,7 @@ from gateway.ports.leases import Lease, session_lease
 from gateway.ports.sessions import NewSession
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
-from gateway.store import inbox, leases, outbox_rows, rows
+from gateway.store import appending, inbox, leases, outbox_rows, rows
 from gateway.store.codec import ROUTE, dump, from_micros, to_json, to_micros
 from gateway.store.database import Database, Row, Transaction
 from gateway.store.guard import check_lease
@@ -164,7 +164,7 @@ class SqlTurns(Turns):
 
         def work(tx: Transaction) -> None:
             _check(tx, turn, lease)
-            rows.append(tx, turn.session_id, named, self._clock.now())
+            appending.append(tx, turn.session_id, named, self._clock.now())
             if usage is not None:
                 _store_usage(tx, turn, usage, to_micros(self._clock.now()))
             then(tx)

@@ -9,8 +9,8 @@ import pytest
 from gateway.domain.errors import NotFound
 from gateway.domain.keys import Route
 from gateway.domain.message import Sender
+from gateway.domain.origins import Origin
 from gateway.domain.policy import Rules
-from gateway.domain.session import Origin
 from tests.stores import ROUTE, message
 from tests.turns.conftest import Rig
 

@@ -15,7 +15,7 @@ from gateway.domain.errors import Refused
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
-from gateway.domain.session import Origin
+from gateway.domain.origins import Origin
 
 ME = Me(id=99, username="tbot")
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -9,7 +9,10 @@ CREATE TABLE sessions (
     model TEXT NOT NULL DEFAULT '',
     mode TEXT NOT NULL DEFAULT '',
     title TEXT NOT NULL DEFAULT '',
-    title_edited INTEGER NOT NULL DEFAULT 0,
+    title_source INTEGER NOT NULL DEFAULT 0,
+    title_attempts INTEGER NOT NULL DEFAULT 0,
+    preview TEXT NOT NULL DEFAULT '',
+    preview_role TEXT NOT NULL DEFAULT '',
     message_count INTEGER NOT NULL DEFAULT 0,
     last_seq INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
@@ -32,6 +35,7 @@ CREATE UNIQUE INDEX sessions_open ON sessions (key) WHERE closed_at IS NULL AND 
 CREATE INDEX sessions_listed ON sessions (pinned DESC, updated_at DESC, id) WHERE deleted_at IS NULL;
 
 CREATE TABLE messages (
+    id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions (id),
     seq INTEGER NOT NULL,
     v INTEGER NOT NULL,
@@ -43,10 +47,39 @@ CREATE TABLE messages (
     event_id TEXT,
     tokens INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    PRIMARY KEY (session_id, seq)
+    UNIQUE (session_id, seq)
 );
 -- An event becomes a row once, whatever happens to the process that stores it.
 CREATE UNIQUE INDEX messages_event ON messages (session_id, event_id) WHERE event_id IS NOT NULL;
+
+-- Rows that retention moved out of the live ones, whole; nothing here is replayed.
+CREATE TABLE attic (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    seq INTEGER NOT NULL,
+    v INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    content TEXT,
+    body TEXT,
+    turn_id TEXT,
+    event_id TEXT,
+    tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    moved_at INTEGER NOT NULL
+);
+CREATE INDEX attic_of ON attic (session_id, seq);
+
+-- Full text over rows and titles. The words stay in their own tables; these hold the index only.
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+    content, content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
+CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages WHEN new.content IS NOT NULL BEGIN
+    INSERT INTO messages_fts (rowid, content) VALUES (new.id, new.content);
+END;
+CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages WHEN old.content IS NOT NULL BEGIN
+    INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.id, old.content);
+END;
 
 CREATE TABLE message_marks (
     session_id TEXT NOT NULL REFERENCES sessions (id),

@@ -1,0 +1,36 @@
+"""Appending rows to a session: the same cost however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from gateway.domain.message import Message
+from gateway.store import naming, rows
+from gateway.store.codec import to_micros
+from gateway.store.database import Transaction
+
+
+def append(tx: Transaction, session_id: str, messages: Sequence[Message], now: datetime) -> Sequence[Message]:
+    """Append rows to a live session and return them with their places; costs the same however long the session is."""
+    if not messages:
+        return ()
+    header = tx.one(
+        """
+        UPDATE sessions SET last_seq = last_seq + ?, message_count = message_count + ?, updated_at = ?
+        WHERE id = ? AND deleted_at IS NULL RETURNING last_seq, preview_role
+        """,
+        len(messages),
+        len(messages),
+        to_micros(now),
+        session_id,
+    )
+    if header is None:
+        raise LookupError(session_id)
+    first = header["last_seq"] - len(messages) + 1
+    placed = [replace(row, seq=seq, created_at=row.created_at or now) for seq, row in enumerate(messages, start=first)]
+    for row in placed:
+        rows.insert(tx, session_id, row, now)
+    naming.name_after(tx, session_id, header, placed)
+    return placed
