@@ -33,6 +33,7 @@ from gateway.turns.intake import Intake
 from gateway.turns.profile import Profile, Profiles
 from gateway.turns.runner import Runner
 from gateway.turns.sweep import Sweep
+from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
 from gateway.wakeups.local import LocalWakeups
 
@@ -50,6 +51,7 @@ class Core:
     wakeups: LocalWakeups
     intake: Intake
     dispatcher: Dispatcher
+    titler: Titler
     lanes: Lanes
     sweep: Sweep
     receivers: Receivers
@@ -105,12 +107,14 @@ def _wire(
     ttl = timedelta(seconds=settings.gateway.lease_seconds)
     rules = {**{name: channel.rules for name, channel in settings.channels.items()}, **extra_rules}
     intake = Intake(
+        sessions=store.sessions,
         turns=store.turns,
         outbox=store.outbox,
         wakeups=wakeups,
         policy=ConfiguredPolicy(rules),
         clock=clock,
         capabilities={name: channel.capabilities for name, channel in channels.items()},
+        resets=settings.gateway.resets,
     )
     receivers = Receivers(channels, sink=intake, clock=clock, random=random.random, ended=ended)
     runner = Runner(
@@ -159,6 +163,7 @@ def _wire(
         wakeups=wakeups,
         intake=intake,
         dispatcher=dispatcher,
+        titler=Titler(sessions=store.sessions, model=model, profiles=profiles(settings)),
         lanes=lanes,
         sweep=sweep,
         receivers=receivers,

@@ -15,7 +15,7 @@ from gateway.ports.wakeups import Topic
 @asynccontextmanager
 async def working(core: Core) -> AsyncIterator[None]:
     """Run turns and deliveries beside the body; when it ends, let what runs finish within the drain time."""
-    handlers = {Topic.SESSION: core.dispatcher.drive, Topic.LANE: core.lanes.work}
+    handlers = {Topic.SESSION: core.dispatcher.drive, Topic.LANE: core.lanes.work, Topic.TITLE: core.titler.title}
     tasks = [
         asyncio.create_task(core.wakeups.run(handlers), name="wakeups"),
         asyncio.create_task(core.sweep.run(), name="sweep"),

@@ -81,6 +81,7 @@ def info(model: str, options: ModelOptions) -> ModelInfo:
         style=style_of(provider),
         vision=size.vision,
         tools=provider != "echo",
+        writes=provider not in BUILT_IN,
     )
 
 

@@ -125,6 +125,8 @@ class Runner:
         delivery = _delivery(turn, "answer", answer.text)
         await self._turns.finish(turn, lease, [answer.as_row()], [delivery], answer.usage)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
+        if self._options.titles:
+            await self._wakeups.wake(Topic.TITLE, turn.session_id)
         usage = answer.usage
         spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} if usage else {}
         logger.bind(**spent).info("turn finished")

@@ -17,6 +17,7 @@ CONFIGURATION = """
 [gateway]
 system_prompt = "You are the test bot."
 sweep_seconds = 1
+titles = false
 
 [model]
 default = "local:test-model"
