@@ -12,7 +12,7 @@ import psutil
 
 from bench.row import Row
 
-READY = "Ctrl-C stops."
+READY = "stops it."
 BARE = f"import asyncio, sqlite3, sys; print({READY!r}, flush=True); sys.stdin.read()"
 
 

@@ -26,8 +26,8 @@ from gateway.ports.model import (
     UsageReported,
 )
 
-Step = str | BaseException | Sequence[ToolCallRequested]
-"""What the fake model does next: say it, raise it, or call tools."""
+Step = str | tuple[str, FinishReason] | BaseException | list[ToolCallRequested]
+"""What the fake model does next: say it, say it and stop for a reason, raise it, or call tools."""
 
 
 class FakeChannel(Channel):
@@ -142,13 +142,16 @@ class FakeModel(Model):
         step = self.steps.pop(0) if self.steps else self.otherwise(request)
         if isinstance(step, BaseException):
             raise step
+        reason = FinishReason.TOOLS if isinstance(step, list) else FinishReason.STOP
+        if isinstance(step, tuple):
+            step, reason = step
         if isinstance(step, str):
             yield TextDelta(step)
         else:
             for call in step:
                 yield call
         yield UsageReported(Usage(provider="fake", model=request.model, input_tokens=1, output_tokens=1))
-        yield Finish(FinishReason.STOP if isinstance(step, str) else FinishReason.TOOLS)
+        yield Finish(reason)
 
     async def complete(self, request: ModelRequest) -> str:
         return self.otherwise(request)

@@ -6,21 +6,22 @@ import io
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
-from typing import Any, TextIO
+from typing import TextIO
 
 from channels.console.lines import Lines, PipedLines, PromptedLines, WholeInput
 from channels.console.options import ConsoleOptions
-from channels.console.text import lay_out, printable, visible
+from channels.console.text import lay_out, printable
 from gateway.domain.errors import NotDone, Refused, Unavailable
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
 from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
+from gateway.domain.text import visible
 from gateway.ports.channel import Capabilities, Channel, Health, HttpRoute, Presence, Sink
 from gateway.ports.clock import Clock
+from gateway.ports.vitals import Vitals
 
 CHAT = "local"
 """The one chat there is, and the id of the one person in it."""
@@ -58,7 +59,7 @@ class ConsoleChannel(Channel):
         self._make_id = make_id
         self._lines: Lines | None = None
         self._held: Inbound | None = None
-        self._health = Health(receiving=False, detail="not started")
+        self._vitals = Vitals()
         self._on_terminal = False
 
     async def open(self) -> None:
@@ -78,14 +79,14 @@ class ConsoleChannel(Channel):
         """Bring lines in until cancelled, or until there are no more."""
         if self._lines is None:
             raise RuntimeError("a channel is opened before it receives")
-        self._now(receiving=True, detail="")
+        self._vitals.hears(self._clock.now())
         ended = ""
         try:
             with self._lines.running():
                 await self._receive(self._lines, sink)
             ended = "the input has ended"
         finally:
-            self._now(receiving=False, detail=ended or "stopped")
+            self._vitals.is_deaf(ended or "stopped")
 
     async def _receive(self, lines: Lines, sink: Sink) -> None:
         while True:
@@ -108,7 +109,8 @@ class ConsoleChannel(Channel):
 
     def _inbound(self, line: str) -> Inbound:
         now = self._clock.now()
-        self._now(last_inbound=now)
+        self._vitals.alive(now)
+        self._vitals.came_in(now)
         return Inbound(
             kind=InboundKind.MESSAGE,
             route=Route(self.name, CHAT),
@@ -143,12 +145,12 @@ class ConsoleChannel(Channel):
 
     def health(self) -> Health:
         """Return how the two halves are."""
-        return self._health
+        return self._vitals.health(self._clock.now())
 
     async def post(self, to: Route, part: Part, key: str, live: bool) -> Ref:
-        """Print the text."""
+        """Print the text; a terminal has no ids, so its name here is the key."""
         self._print(part.text)
-        return Ref(id=self._make_id())
+        return Ref(id=key)
 
     async def put(self, to: Route, ref: Ref, part: Part, old: Part | None, key: str, live: bool) -> Ref:
         """Print the new text below the old one, if it is another."""
@@ -177,8 +179,4 @@ class ConsoleChannel(Channel):
         except (OSError, ValueError) as error:
             # Whoever read us is gone, or the stream is closed; a reader may come back to a session that is resumed.
             raise NotDone("output_closed") from error
-        self._now(last_outbound=self._clock.now())
-
-    def _now(self, **changes: Any) -> None:
-        """Note what was just seen to work."""
-        self._health = replace(self._health, last_alive=self._clock.now(), **changes)
+        self._vitals.went_out(self._clock.now())

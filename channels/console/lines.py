@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,7 +89,10 @@ class PromptedLines(Lines):
         self._session: PromptSession[str] | None = None
 
     async def next(self) -> str | None:
-        """Wait for a line and return it; None at Ctrl-D, or at Ctrl-C on an empty line."""
+        """Wait for a line and return it; None at Ctrl-D.
+
+        Ctrl-C clears the line, or interrupts the process if there is nothing to clear.
+        """
         try:
             # The process has handlers of its own for signals.
             return await self._opened().prompt_async(self._prompt, handle_sigint=False)
@@ -121,7 +125,8 @@ def _bindings() -> KeyBindings:
         if event.current_buffer.text:
             event.current_buffer.reset()
         else:
-            event.app.exit(exception=EOFError, style="class:exiting")
+            # The terminal sends no signal while a prompt owns it: what Ctrl-C means is for the process to say.
+            signal.raise_signal(signal.SIGINT)
 
     return bindings
 

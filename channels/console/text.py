@@ -1,19 +1,8 @@
-"""Text for a terminal: what a model wrote must be readable, and must not drive the terminal.
-
-An escape sequence in an answer could set the window's title, write to the clipboard or hide a line, so every control
-character but line end and tab is shown instead of sent.
-"""
+"""Text for a terminal or a pipe: what a message looks like there, in characters that the stream can carry."""
 
 from __future__ import annotations
 
 from gateway.domain.outbound import Outbound
-
-_SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
-
-
-def visible(text: str) -> str:
-    """Return `text` with every control character but line end and tab written as an escape."""
-    return text.replace("\r\n", "\n").translate(_SHOWN)
 
 
 def printable(text: str, encoding: str | None) -> str:

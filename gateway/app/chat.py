@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 
 from gateway.app.channels import terminal_channel, terminal_rules
 from gateway.app.core import Core, lock_path, open_core
 from gateway.app.locks import only_process
-from gateway.app.working import working
+from gateway.app.working import first, until, working
 from gateway.config.settings import Settings
+from gateway.domain.errors import InvalidKey, Refused
 from gateway.domain.keys import check_channel_name
 from gateway.domain.message import Role
 from gateway.domain.outbound import Delivery, DeliveryState
+from gateway.ports.channel import Channel
 from gateway.ports.sessions import SessionQuery
 from gateway.wakeups.clock import SystemClock
 
 CHANNEL = "chat"
 
 
+class Ending(StrEnum):
+    """How a chat ended."""
+
+    ANSWERED = "answered"
+    UNANSWERED = "unanswered"
+    UNSHOWN = "unshown"
+
+
 async def run_chat(
-    settings: Settings, name: str, *, environment: Mapping[str, str], stop: asyncio.Event, interactive: bool
-) -> bool:
+    settings: Settings,
+    name: str,
+    *,
+    environment: Mapping[str, str],
+    stop: asyncio.Event,
+    interactive: bool,
+    greet: Callable[[], None],
+) -> Ending:
     """Chat until the input ends; return whether the last message was answered and the answer shown.
 
     Each name is a chat of its own, and belongs to one process at a time, so that an answer never comes out of another
-    terminal. A piped input is one message.
+    terminal. A piped input is one message. `greet` is called once the chat is there. Raises `Refused` for a name that
+    cannot be, `Unavailable` while another process has the chat open.
     """
-    channel_name = check_channel_name(f"{CHANNEL}-{name}" if name else CHANNEL)
+    channel_name = _channel_name(name)
     clock = SystemClock()
     channels = {channel_name: terminal_channel(channel_name, clock, one_message=not interactive)}
-    what = f"the chat {name or 'without a name'}"
+    what = f"the chat {name!r}" if name else "this chat (another NAME is another chat)"
     with only_process(lock_path(settings, channel_name), what):
         async with open_core(
             settings,
@@ -41,21 +59,10 @@ async def run_chat(
             extra_rules=terminal_rules(channels),
         ) as core:
             await core.receivers.open()
-            async with working(core):
-                await _until_answered(core, channel_name, stop)
-            return await _is_answered(core, channel_name)
-
-
-async def _until_answered(core: Core, channel_name: str, stop: asyncio.Event) -> None:
-    """First what an earlier process left, then the input to its end, then the answers to it; or until stopped."""
-    stopped = asyncio.create_task(stop.wait(), name="stop")
-    chatting = asyncio.create_task(_chat(core, channel_name), name="chat")
-    try:
-        await asyncio.wait((stopped, chatting), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-        chatting.cancel()
-        await asyncio.gather(stopped, chatting, return_exceptions=True)
+            greet()
+            async with working(core) as fallen:
+                await first(until(stop), until(fallen), _chat(core, channel_name))
+            return await _ending(core, channels[channel_name])
 
 
 async def _chat(core: Core, channel_name: str) -> None:
@@ -79,11 +86,18 @@ async def _unsent(core: Core, channel_name: str) -> Sequence[Delivery]:
     return await core.store.outbox.list(state=DeliveryState.PENDING, channel=channel_name)
 
 
-async def _is_answered(core: Core, channel_name: str) -> bool:
-    if await _unsent(core, channel_name):
-        return False
-    page = await core.store.sessions.list(SessionQuery(channel=channel_name, closed=False, limit=1))
-    if not page.sessions:
-        return True
-    rows = await core.store.sessions.page(page.sessions[0].id, limit=1)
-    return not rows or rows[-1].role is Role.ASSISTANT
+async def _ending(core: Core, channel: Channel) -> Ending:
+    if await _unsent(core, channel.name):
+        return Ending.UNSHOWN
+    if channel.health().last_inbound is None:
+        return Ending.ANSWERED
+    (session,) = (await core.store.sessions.list(SessionQuery(channel=channel.name, closed=False, limit=1))).sessions
+    (newest,) = await core.store.sessions.page(session.id, limit=1)
+    return Ending.ANSWERED if newest.role is Role.ASSISTANT else Ending.UNANSWERED
+
+
+def _channel_name(name: str) -> str:
+    try:
+        return check_channel_name(f"{CHANNEL}-{name}" if name else CHANNEL)
+    except InvalidKey:
+        raise Refused(f"expected a chat name of the letters a-z, 0-9, _ and -, got {name!r}") from None

@@ -6,7 +6,7 @@ import random
 import secrets
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +24,9 @@ from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Leases
 from gateway.ports.model import Model
+from gateway.ports.policy import Policy
+from gateway.ports.tokens import TokenCounter
+from gateway.ports.wakeups import Wakeups
 from gateway.sessions.manager import SessionManager
 from gateway.store.opening import Store, open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
@@ -37,7 +40,8 @@ from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
 from gateway.wakeups.local import LocalWakeups
 
-DATABASE = "trunkline.db"
+Ended = Callable[[str], None]
+"""Told the name of a channel that has no more input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +61,18 @@ class Core:
     receivers: Receivers
 
 
-def store_url(settings: Settings) -> str:
-    """Return the URL of the store: the one that is set, or a file in the data directory."""
-    return settings.store.url or f"sqlite:///{settings.data / DATABASE}"
-
-
 def lock_path(settings: Settings, name: str) -> Path:
-    """Return the lock file of a process of this name, beside the database."""
-    path = sqlite_path(store_url(settings))
+    """Return the lock file of a process of this name, beside the database however its path is written."""
+    path = sqlite_path(settings.store.url).resolve()
     return path.with_name(f"{path.name}.{name}.lock")
+
+
+def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raise `Refused` or `AuthFailed` if a model that the settings name cannot be used; nothing is sent."""
+    models = Models(settings.model, environment, count=O200kCounter())
+    named = {settings.model.default, settings.model.fallback, *(one.model for one in settings.channels.values())}
+    for model in sorted(name for name in named if name):
+        models.check(model)
 
 
 @asynccontextmanager
@@ -76,110 +83,112 @@ async def open_core(
     name: str,
     environment: Mapping[str, str],
     clock: Clock | None = None,
-    ended: Callable[[str], None] = lambda name: None,
+    ended: Ended = lambda name: None,
     extra_rules: Mapping[str, Rules] | None = None,
 ) -> AsyncIterator[Core]:
     """Wire a gateway for these channels. The caller holds the lock of `name`, so what that name left behind is dead."""
     clock = clock or SystemClock()
     count = O200kCounter()
-    owner = f"{name}:{secrets.token_hex(4)}"
-    async with open_store(store_url(settings), clock=clock, make_id=lambda: uuid.uuid4().hex, count=count) as store:
+    wiring = _Wiring(settings=settings, clock=clock, count=count, owner=f"{name}:{secrets.token_hex(4)}")
+    async with AsyncExitStack() as stack:
+        url = settings.store.url
+        store = await stack.enter_async_context(open_store(url, clock=clock, make_id=_make_id, count=count))
         await _free_dead_leases(store.leases, name)
         model = Models(settings.model, environment, count=count)
-        try:
-            yield _wire(settings, channels, store, model, clock, owner, count, ended, extra_rules or {})
-        finally:
-            await model.close()
+        stack.push_async_callback(model.close)
+        rules = {**{one.name: one.rules for one in settings.channels.values()}, **(extra_rules or {})}
+        core = wiring.core(store, model, channels, ConfiguredPolicy(rules), ended)
+        stack.push_async_callback(core.receivers.close)
+        yield core
 
 
-def _wire(
-    settings: Settings,
-    channels: Mapping[str, Channel],
-    store: Store,
-    model: Model,
-    clock: Clock,
-    owner: str,
-    count: O200kCounter,
-    ended: Callable[[str], None],
-    extra_rules: Mapping[str, Rules],
-) -> Core:
-    wakeups = LocalWakeups(clock)
-    ttl = timedelta(seconds=settings.gateway.lease_seconds)
-    rules = {**{name: channel.rules for name, channel in settings.channels.items()}, **extra_rules}
-    intake = Intake(
-        sessions=store.sessions,
-        turns=store.turns,
-        outbox=store.outbox,
-        wakeups=wakeups,
-        policy=ConfiguredPolicy(rules),
-        clock=clock,
-        capabilities={name: channel.capabilities for name, channel in channels.items()},
-        resets=settings.gateway.resets,
-    )
-    receivers = Receivers(channels, sink=intake, clock=clock, random=random.random, ended=ended)
-    runner = Runner(
-        turns=store.turns,
-        sessions=SessionManager(store.sessions),
-        model=model,
-        tools=NoTools(),
-        wakeups=wakeups,
-        profiles=profiles(settings),
-        count=count,
-        options=settings.gateway,
-    )
-    dispatcher = Dispatcher(
-        turns=store.turns,
-        leases=store.leases,
-        runner=runner,
-        clock=clock,
-        owner=owner,
-        lease_ttl=ttl,
-        max_concurrent=settings.gateway.max_concurrent_turns,
-    )
-    lanes = Lanes(
-        outbox=store.outbox,
-        leases=store.leases,
-        wakeups=wakeups,
-        channels=receivers.opened,
-        clock=clock,
-        owner=owner,
-        lease_ttl=ttl,
-        options=settings.delivery,
-        random=random.random,
-    )
-    sweep = Sweep(
-        turns=store.turns,
-        outbox=store.outbox,
-        wakeups=wakeups,
-        channels=lambda: tuple(receivers.opened),
-        clock=clock,
-        seconds=settings.gateway.sweep_seconds,
-    )
-    return Core(
-        settings=settings,
-        store=store,
-        model=model,
-        clock=clock,
-        wakeups=wakeups,
-        intake=intake,
-        dispatcher=dispatcher,
-        titler=Titler(sessions=store.sessions, model=model, profiles=profiles(settings)),
-        lanes=lanes,
-        sweep=sweep,
-        receivers=receivers,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wiring:
+    """What most parts of a gateway need."""
 
+    settings: Settings
+    clock: Clock
+    count: TokenCounter
+    owner: str
 
-def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Raise `Refused` or `AuthFailed` if a model that the settings name cannot be used; nothing is sent."""
-    models = Models(settings.model, environment, count=O200kCounter())
-    named = {
-        settings.model.default,
-        settings.model.fallback,
-        *(channel.model for channel in settings.channels.values()),
-    }
-    for model in sorted(name for name in named if name):
-        models.check(model)
+    @property
+    def lease_ttl(self) -> timedelta:
+        return timedelta(seconds=self.settings.gateway.lease_seconds)
+
+    def core(self, store: Store, model: Model, channels: Mapping[str, Channel], policy: Policy, ended: Ended) -> Core:
+        wakeups = LocalWakeups(self.clock)
+        intake = self.intake(store, wakeups, channels, policy)
+        receivers = Receivers(channels, sink=intake, clock=self.clock, random=random.random, ended=ended)
+        return Core(
+            settings=self.settings,
+            store=store,
+            model=model,
+            clock=self.clock,
+            wakeups=wakeups,
+            intake=intake,
+            dispatcher=self.dispatcher(store, model, wakeups),
+            titler=Titler(sessions=store.sessions, model=model, profiles=profiles(self.settings)),
+            lanes=self.lanes(store, wakeups, receivers.opened),
+            sweep=self.sweep(store, wakeups, receivers.opened),
+            receivers=receivers,
+        )
+
+    def intake(self, store: Store, wakeups: Wakeups, channels: Mapping[str, Channel], policy: Policy) -> Intake:
+        return Intake(
+            sessions=store.sessions,
+            turns=store.turns,
+            outbox=store.outbox,
+            wakeups=wakeups,
+            policy=policy,
+            clock=self.clock,
+            capabilities={name: channel.capabilities for name, channel in channels.items()},
+            resets=self.settings.gateway.resets,
+        )
+
+    def dispatcher(self, store: Store, model: Model, wakeups: Wakeups) -> Dispatcher:
+        runner = Runner(
+            turns=store.turns,
+            sessions=SessionManager(store.sessions),
+            model=model,
+            tools=NoTools(),
+            wakeups=wakeups,
+            profiles=profiles(self.settings),
+            count=self.count,
+            clock=self.clock,
+            options=self.settings.gateway,
+        )
+        return Dispatcher(
+            turns=store.turns,
+            leases=store.leases,
+            runner=runner,
+            clock=self.clock,
+            owner=self.owner,
+            lease_ttl=self.lease_ttl,
+            max_concurrent=self.settings.gateway.max_concurrent_turns,
+        )
+
+    def lanes(self, store: Store, wakeups: Wakeups, opened: Mapping[str, Channel]) -> Lanes:
+        return Lanes(
+            outbox=store.outbox,
+            leases=store.leases,
+            wakeups=wakeups,
+            channels=opened,
+            clock=self.clock,
+            owner=self.owner,
+            lease_ttl=self.lease_ttl,
+            options=self.settings.delivery,
+            random=random.random,
+        )
+
+    def sweep(self, store: Store, wakeups: Wakeups, opened: Mapping[str, Channel]) -> Sweep:
+        return Sweep(
+            turns=store.turns,
+            outbox=store.outbox,
+            wakeups=wakeups,
+            channels=lambda: tuple(opened),
+            clock=self.clock,
+            seconds=self.settings.gateway.sweep_seconds,
+        )
 
 
 def profiles(settings: Settings) -> Profiles:
@@ -193,6 +202,10 @@ def profiles(settings: Settings) -> Profiles:
         )
 
     return choose
+
+
+def _make_id() -> str:
+    return uuid.uuid4().hex
 
 
 async def _free_dead_leases(leases: Leases, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gateway.domain.errors import Unavailable
@@ -14,16 +14,20 @@ from gateway.domain.errors import Unavailable
 @contextmanager
 def only_process(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file at `path` while the body runs; raise `Unavailable` naming the process that holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot write beside the database: {path}: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(descriptor, 64, 0).decode(errors="replace").strip() or "another process"
             raise Unavailable(f"{what} is already running on {path.parent} as {holder}") from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+        # Who holds it is only a help to people: on a full disk the lock holds all the same.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
         yield
     finally:
         # The file stays: removing it would let two processes hold locks on two files of one name.

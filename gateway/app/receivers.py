@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 
 from loguru import logger
 
-from gateway.delivery.backoff import backoff
+from gateway.domain.backoff import LONGEST_SECONDS, backoff
 from gateway.domain.errors import AuthFailed, TrunklineError
 from gateway.ports.channel import Channel, Health, Sink
 from gateway.ports.clock import Clock
@@ -31,6 +32,7 @@ class Receivers:
         self._random = random
         self._ended = ended
         self._troubles: dict[str, str] = {}
+        self._ended_channels: set[str] = set()
         self._opened: dict[str, Channel] = {}
 
     @property
@@ -39,11 +41,12 @@ class Receivers:
         return self._opened
 
     def health(self) -> dict[str, Health]:
-        """Return how each channel is."""
-        return {
-            name: Health(receiving=False, detail=trouble) if (trouble := self._troubles.get(name)) else channel.health()
-            for name, channel in self._channels.items()
-        }
+        """Return how each channel is, but for those whose input has ended."""
+        return {name: self._health(name) for name in self._channels if name not in self._ended_channels}
+
+    def _health(self, name: str) -> Health:
+        trouble = self._troubles.get(name)
+        return Health(receiving=False, detail=trouble) if trouble else self._channels[name].health()
 
     async def open(self) -> None:
         """Open every channel now, and raise what is wrong with one, rather than trying again while running."""
@@ -58,37 +61,45 @@ class Receivers:
                 group.create_task(self._keep(name, channel), name=f"receive {name}")
 
     async def close(self) -> None:
-        """Close every channel that was opened."""
-        for name in list(self._opened):
-            channel = self._opened.pop(name)
-            try:
-                await channel.close()
-            except TrunklineError as error:
-                logger.bind(channel=name, error=str(error)).warning("a channel did not close well")
+        """Close every channel that was opened, whatever the others do."""
+        async with AsyncExitStack() as stack:
+            for channel in self._opened.values():
+                stack.push_async_callback(channel.close)
+            self._opened.clear()
 
     async def _keep(self, name: str, channel: Channel) -> None:
         failures = 0
         while True:
+            began = self._clock.now()
             try:
                 await self._once(name, channel)
             except AuthFailed as error:
                 self._troubles[name] = str(error)
-                logger.bind(channel=name).error(f"{name} is off until the owner helps: {error}")
+                logger.bind(channel=name).error(
+                    f"{name} is off until it is set right and the gateway started anew: {error}"
+                )
                 return
             except Exception as error:  # the supervised boundary of a receiver: it is brought back
-                self._troubles[name] = str(error) if isinstance(error, TrunklineError) else type(error).__name__
-                seconds = backoff(failures, self._random())
+                if (self._clock.now() - began).total_seconds() > LONGEST_SECONDS:
+                    failures = 0
+                await self._wait(name, error, failures)
                 failures += 1
-                report = logger.bind(channel=name, seconds=round(seconds, 1))
-                if isinstance(error, TrunklineError):
-                    report.warning(f"{name} cannot receive, trying again: {error}")
-                else:
-                    report.exception(f"{name} fell by a fault of ours, trying again")
-                await self._clock.sleep(seconds)
             else:
+                self._ended_channels.add(name)
                 logger.bind(channel=name).info("the channel has ended")
                 self._ended(name)
                 return
+
+    async def _wait(self, name: str, error: Exception, failures: int) -> None:
+        seconds = backoff(failures, self._random())
+        report = logger.bind(channel=name, seconds=round(seconds, 1))
+        if isinstance(error, TrunklineError):
+            self._troubles[name] = str(error)
+            report.warning(f"{name} cannot receive, trying again: {error}")
+        else:
+            self._troubles[name] = type(error).__name__
+            report.exception(f"{name} fell by a fault of ours, trying again")
+        await self._clock.sleep(seconds)
 
     async def _once(self, name: str, channel: Channel) -> None:
         if name not in self._opened:

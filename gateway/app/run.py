@@ -10,7 +10,7 @@ from loguru import logger
 
 from gateway.app.core import Core, lock_path, open_core
 from gateway.app.locks import only_process
-from gateway.app.working import working
+from gateway.app.working import first, until, working
 from gateway.config.settings import Settings
 from gateway.domain.policy import Rules
 from gateway.ports.channel import Channel
@@ -39,22 +39,17 @@ async def run_gateway(
         core = await stack.enter_async_context(
             open_core(settings, channels, name=PROCESS, environment=environment, ended=ended, extra_rules=extra_rules)
         )
-        stack.push_async_callback(core.receivers.close)
         address = await _serve(stack, core, channels)
-        async with working(core):
-            receiving = asyncio.create_task(core.receivers.run(), name="receivers")
+        async with working(core) as fallen:
             started(core, address)
-            await _until(stop, receiving)
+            await first(until(stop), until(fallen), _receive(core))
+            logger.info("stopping: nothing more is taken in")
 
 
-async def _until(stop: asyncio.Event, receiving: asyncio.Task[None]) -> None:
-    """Wait for the stop, then take nothing more in. A receiver task that ends by itself does not stop the gateway."""
-    try:
-        await stop.wait()
-        logger.info("stopping: nothing more is taken in")
-    finally:
-        receiving.cancel()
-        await asyncio.gather(receiving, return_exceptions=True)
+async def _receive(core: Core) -> None:
+    """Receive on every channel. That all of them have ended, or are off, does not stop the gateway."""
+    await core.receivers.run()
+    await asyncio.get_running_loop().create_future()
 
 
 async def _serve(stack: AsyncExitStack, core: Core, channels: Mapping[str, Channel]) -> str | None:
@@ -62,6 +57,6 @@ async def _serve(stack: AsyncExitStack, core: Core, channels: Mapping[str, Chann
     if not http.enabled:
         return None
     routes = {name: channel.routes() for name, channel in channels.items()}
-    web = create_web(health=core.receivers.health, ready=lambda: True, routes=routes)
+    web = create_web(health=core.receivers.health, ready=core.store.fault, routes=routes)
     port = await stack.enter_async_context(serve(web, http.host, http.port))
     return f"http://{http.host}:{port}"

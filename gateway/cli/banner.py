@@ -19,7 +19,7 @@ def banner(
     has_terminal: bool,
 ) -> Iterator[str]:
     """Yield the lines: where the data is, which model answers, who may talk, and where health is told."""
-    yield f"Trunkline is running. Data in {settings.data}"
+    yield f"Trunkline is running. Its store is {settings.store.url}"
     yield f"  model     {settings.model.default}{_other_models(settings, environment)}"
     for name, channel in channels.items():
         configured = settings.channels.get(name)
@@ -29,7 +29,7 @@ def banner(
         yield f"  health    {address}/ready"
     if not channels:
         yield "  No channel is configured and there is no terminal: nobody can talk to it. See docs/configuration.md."
-    yield "Type a message. Ctrl-C stops." if has_terminal else "Ctrl-C stops."
+    yield "Type a message. Ctrl-C stops it." if has_terminal else "Ctrl-C or SIGTERM stops it."
 
 
 def _other_models(settings: Settings, environment: Mapping[str, str]) -> str:
@@ -44,7 +44,12 @@ def _who(rules: Rules) -> str:
     if ANYONE in rules.people:
         return "OPEN: anybody may talk to it" + (", in every chat" if ANYONE in rules.chats else " directly")
     if not rules.people and not rules.anyone_in:
-        return "closed: nobody is listed yet; whoever writes is told the id to list"
-    rooms = f", {len(rules.chats)} chats" if rules.chats else ""
-    open_rooms = f", {len(rules.anyone_in)} chats OPEN to anybody in them" if rules.anyone_in else ""
-    return f"{len(rules.people)} people{rooms}{open_rooms}"
+        return "closed: nobody is listed yet; whoever writes to it is told the id to list"
+    listed = f"{_count(len(rules.people), 'person', 'people')} listed"
+    chats = f" in {_count(len(rules.chats), 'chat', 'chats')} and directly" if rules.chats else ""
+    opened = f"; OPEN to anybody in {_count(len(rules.anyone_in), 'chat', 'chats')}" if rules.anyone_in else ""
+    return listed + chats + opened
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -18,11 +18,17 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Config = Annotated[Path | None, typer.Option(help="The configuration file; else ./trunkline.toml, if there is one.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="The configuration file; else ./trunkline.toml, else trunkline.toml in the data directory."),
+]
 Data = Annotated[Path | None, typer.Option(help="The data directory; else TRUNKLINE_DATA, else the user's own.")]
-ModelId = Annotated[str | None, typer.Option(help="The model to use, as provider:model.")]
+ModelId = Annotated[
+    str | None, typer.Option(help="The model to use, as provider:model; else the configuration's, else echo.")
+]
 
 FAILED = 1
 WRONG_USE = 2
@@ -50,7 +56,7 @@ def run(
     config: Config = None,
     data: Data = None,
     model: ModelId = None,
-    port: Annotated[int | None, typer.Option(help="The port of the HTTP server.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port of the HTTP server; else 8420.")] = None,
 ) -> None:
     """Run the gateway: every configured channel, the HTTP server, and on a terminal a chat."""
     from gateway.cli.running import run_command

@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from gateway.app.channels import TERMINAL, build_channels, options_by_kind, terminal_rules
-from gateway.app.chat import run_chat
+from gateway.app.chat import Ending, run_chat
 from gateway.app.core import Core, check_models
+from gateway.app.data import use_data_directory
 from gateway.app.run import run_gateway
 from gateway.cli.banner import banner
 from gateway.config.load import load_settings
 from gateway.config.settings import Settings
 from gateway.config.tree import PREFIX
+from gateway.domain.errors import ConfigError
 from gateway.logs.setup import configure
 from gateway.ports.channel import Channel
 from gateway.wakeups.clock import SystemClock
 
 LOG_FILE = "trunkline.log"
+OPTIONS = {"--model": f"{PREFIX}MODEL__DEFAULT", "--port": f"{PREFIX}HTTP__PORT"}
+"""The variable that each option stands for."""
 
 T = TypeVar("T")
 
@@ -32,9 +36,9 @@ def run_command(
     *, config: Path | None, data: Path | None, model: str | None, port: int | None, environment: Mapping[str, str]
 ) -> None:
     """Run the gateway until it is stopped."""
-    settings = _settings(config, data, environment, {"MODEL__DEFAULT": model, "HTTP__PORT": port})
+    settings = _settings(config, data, environment, {"--model": model, "--port": port})
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with _logs(settings, environment, chatting=has_terminal):
+    with _logs(settings, environment, chatting=has_terminal, stderr_level="warning" if has_terminal else None):
         check_models(settings, environment)
         _until_stopped(lambda stop: _run(settings, environment, stop, has_terminal))
 
@@ -43,15 +47,23 @@ def chat_command(
     name: str, *, config: Path | None, data: Path | None, model: str | None, environment: Mapping[str, str]
 ) -> bool:
     """Chat until the input ends; return whether the last message was answered."""
-    settings = _settings(config, data, environment, {"MODEL__DEFAULT": model})
+    settings = _settings(config, data, environment, {"--model": model})
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    with _logs(settings, environment, chatting=True):
-        check_models(settings, environment)
+
+    def greet() -> None:
         if interactive:
             print(f"Chatting with {settings.model.default}. Ctrl-D ends the chat; it is remembered.")  # noqa: T201
-        return _until_stopped(
-            lambda stop: run_chat(settings, name, environment=environment, stop=stop, interactive=interactive)
+
+    with _logs(settings, environment, chatting=True, stderr_level="error"):
+        check_models(settings, environment)
+        ending = _until_stopped(
+            lambda stop: run_chat(
+                settings, name, environment=environment, stop=stop, interactive=interactive, greet=greet
+            )
         )
+    if ending is Ending.UNSHOWN:
+        print("trunkline: the answer could not be printed; the next chat prints it first", file=sys.stderr)  # noqa: T201
+    return ending is Ending.ANSWERED
 
 
 async def _run(settings: Settings, environment: Mapping[str, str], stop: asyncio.Event, has_terminal: bool) -> None:
@@ -83,20 +95,30 @@ def _terminal_ended(channels: Mapping[str, Channel], name: str, stop: asyncio.Ev
 def _settings(
     config: Path | None, data: Path | None, environment: Mapping[str, str], given: Mapping[str, object]
 ) -> Settings:
-    """Read the settings; what was given on the command line counts as if it stood in the environment."""
-    options = {f"{PREFIX}{name}": str(value) for name, value in given.items() if value is not None}
-    return load_settings(config, {**environment, **options}, options_by_kind(), data)
+    """Read the settings; an option counts as if its setting stood in the environment, and is called by its own name."""
+    overrides = {OPTIONS[name]: str(value) for name, value in given.items() if value is not None}
+    try:
+        settings = load_settings(config, {**environment, **overrides}, options_by_kind(), data)
+    except ConfigError as error:
+        text = str(error)
+        for name, value in given.items():
+            text = text if value is None else text.replace(OPTIONS[name], name)
+        raise ConfigError("", text) from error
+    use_data_directory(settings.data)
+    return settings
 
 
 @contextmanager
-def _logs(settings: Settings, environment: Mapping[str, str], *, chatting: bool) -> Iterator[None]:
-    """Set the logs up; where a chat owns the terminal they go to a file, and only warnings are shown."""
-    file = settings.logs.file or (settings.data / LOG_FILE if chatting else None)
+def _logs(
+    settings: Settings, environment: Mapping[str, str], *, chatting: bool, stderr_level: str | None
+) -> Iterator[None]:
+    """Set the logs up. Where a chat owns the terminal they go to a file, and what is shown is short."""
     undo = configure(
         level=settings.logs.level,
-        file=file,
+        file=settings.logs.file or (settings.data / LOG_FILE if chatting else None),
         secrets=settings.secrets() | {key for name, key in environment.items() if name.endswith("_API_KEY") and key},
-        stderr_level="error" if chatting else None,
+        stderr_level=stderr_level,
+        brief=chatting,
     )
     try:
         yield
@@ -105,12 +127,12 @@ def _logs(settings: Settings, environment: Mapping[str, str], *, chatting: bool)
 
 
 def _until_stopped(main: Callable[[asyncio.Event], Coroutine[None, None, T]]) -> T:
-    """Run to the end. One SIGINT or SIGTERM asks for a stop in good order, a second one ends the process at once."""
+    """Run to the end. One signal asks for a stop in good order, a second one ends the process at once."""
 
     async def body() -> T:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, _on_signal, stop, number)
         return await main(stop)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 
 from loguru import logger
 
-from gateway.delivery.backoff import backoff
 from gateway.delivery.options import DeliveryOptions
 from gateway.delivery.parts import PartSender
-from gateway.domain.errors import AuthFailed, LeaseLost, NotDone, Unavailable, Unknown
+from gateway.domain.backoff import FIRST_SECONDS, LONGEST_SECONDS, backoff
+from gateway.domain.errors import AuthFailed, LeaseLost, NotDone, Unavailable, Unknown, Unreachable
 from gateway.domain.outbound import Delivery
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
@@ -60,7 +61,8 @@ class Lanes:
         except LeaseLost:
             logger.bind(lane=lane).warning("the lane is worked elsewhere now; nothing more is written")
         finally:
-            await self._leases.release(lease)
+            with suppress(Unavailable):
+                await self._leases.release(lease)
 
     async def _deliver(self, channel: Channel, delivery: Delivery, lease: Lease) -> bool:
         """Send one delivery; return whether the lane may go on with the next."""
@@ -71,13 +73,15 @@ class Lanes:
                 await self._send(channel, delivery, lease)
             except LeaseLost:
                 raise
+            except (Unreachable, Unavailable, AuthFailed) as error:
+                return await self._when_it_is_back(delivery, lease, str(error))
             except NotDone as error:
                 return await self._not_done(delivery, lease, error)
-            except (Unknown, Unavailable, AuthFailed) as error:
-                return await self._later(delivery, lease, str(error), getattr(error, "retry_after", None))
+            except Unknown as error:
+                return await self._retry(delivery, lease, str(error))
             except Exception as error:  # the supervised boundary of a delivery: it is kept, and tried again
                 logger.exception("a delivery failed by a fault of ours")
-                return await self._later(delivery, lease, f"internal error ({type(error).__name__})", None)
+                return await self._retry(delivery, lease, f"internal error ({type(error).__name__})")
             return True
 
     async def _send(self, channel: Channel, delivery: Delivery, lease: Lease) -> None:
@@ -94,21 +98,36 @@ class Lanes:
         logger.bind(parts=len(parts)).info("delivered")
 
     async def _not_done(self, delivery: Delivery, lease: Lease, error: NotDone) -> bool:
-        if not error.fatal:
-            return await self._later(delivery, lease, error.code, error.retry_after)
-        logger.bind(code=error.code).error("a delivery was refused for good")
-        await self._outbox.dead(delivery.id, lease, error.code)
+        if error.fatal:
+            return await self._give_up(delivery, lease, error.code)
+        if error.retry_after is None:
+            return await self._retry(delivery, lease, error.code)
+        # A rate limit is the platform's own deadline, not a failure: it uses up no attempt.
+        return await self._wait(delivery, lease, error.code, error.retry_after, is_failure=False)
+
+    async def _when_it_is_back(self, delivery: Delivery, lease: Lease, why: str) -> bool:
+        """Wait for a platform that is away or refuses our token; that is no fault of the delivery, and may last."""
+        waited = (self._clock.now() - delivery.created_at).total_seconds()
+        if waited >= self._options.patience_hours * 3600:
+            return await self._give_up(delivery, lease, why)
+        # The longer it has waited the less often it is tried: after a tenth of its age, a second to a minute.
+        seconds = min(max(waited / 10, FIRST_SECONDS), LONGEST_SECONDS) * (0.5 + self._random() / 2)
+        return await self._wait(delivery, lease, why, seconds, is_failure=False)
+
+    async def _retry(self, delivery: Delivery, lease: Lease, why: str) -> bool:
+        if delivery.attempts + 1 >= self._options.max_attempts:
+            return await self._give_up(delivery, lease, why)
+        seconds = backoff(delivery.attempts, self._random())
+        return await self._wait(delivery, lease, why, seconds, is_failure=True)
+
+    async def _give_up(self, delivery: Delivery, lease: Lease, why: str) -> bool:
+        logger.bind(why=why).error("a delivery was given up")
+        await self._outbox.dead(delivery.id, lease, why)
         return True
 
-    async def _later(self, delivery: Delivery, lease: Lease, why: str, retry_after: float | None) -> bool:
-        # A rate limit is the platform's own deadline, and heals: it never uses up the attempts.
-        if retry_after is None and delivery.attempts + 1 >= self._options.max_attempts:
-            logger.bind(why=why).error("a delivery was given up")
-            await self._outbox.dead(delivery.id, lease, why)
-            return True
-        seconds = retry_after if retry_after is not None else backoff(delivery.attempts, self._random())
+    async def _wait(self, delivery: Delivery, lease: Lease, why: str, seconds: float, *, is_failure: bool) -> bool:
         until = self._clock.now() + timedelta(seconds=seconds)
         logger.bind(why=why, seconds=round(seconds, 1)).warning("a delivery waits")
-        await self._outbox.defer(delivery.id, lease, until, why)
+        await self._outbox.defer(delivery.id, lease, until, why, is_failure=is_failure)
         await self._wakeups.wake(Topic.LANE, delivery.route.lane, at=until)
         return False

@@ -23,5 +23,7 @@ class DeliveryOptions(BaseModel):
     on_uncertain: OnUncertain = OnUncertain.RESEND
     """What to do when a part may have arrived and the platform cannot be asked: `resend` it (counted as a possible
     duplicate), or send a `note` in its place that something may be missing."""
+    patience_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 24
+    """How long a delivery waits for a platform that cannot be reached or refuses the token."""
     max_attempts: Annotated[int, Field(ge=1)] = 10
-    """How often a failing delivery is tried before it is given up, visibly; waiting for a rate limit is no failure."""
+    """How often a failing delivery is tried before it is given up, visibly; waiting for a platform is no failure."""

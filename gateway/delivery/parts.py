@@ -64,7 +64,9 @@ class PartSender:
         logger.bind(part=part.key, policy=self._on_uncertain.value).warning("a part may have been shown already")
         if self._on_uncertain is OnUncertain.RESEND:
             return part, True
-        note = channel.render(Outbound(text=self._phrases.uncertain))[0]
+        # Whoever alone was shown the part is alone shown the note.
+        only_for = part.part.details.get("only_for") if part.part else None
+        note = channel.render(Outbound(text=self._phrases.uncertain, only_for=only_for))[0]
         return await self._outbox.not_opened(part, lease, instead=note), False
 
     async def _post(self, channel: Channel, to: Route, part: StoredPart, lease: Lease) -> None:

@@ -14,6 +14,8 @@ TrunklineError
 ├── Filtered           the provider's content filter stopped the answer
 └── DeliveryError      what became of one call to a platform
     ├── NotDone        certainly not applied (`code`, `retry_after`, `fatal`)
+    │   └── Unreachable    the platform is away; it heals by itself
+    │   └── Unreachable    the platform is away, and nothing was sent; it heals by itself
     ├── Unknown        perhaps applied: look before sending again
     └── Gone           somebody deleted the message: do not post it again
 """
@@ -100,6 +102,10 @@ class NotDone(DeliveryError):
         self.retry_after = retry_after
         self.fatal = fatal
         self.formatting = formatting
+
+
+class Unreachable(NotDone):
+    """The platform could not be reached, so certainly nothing was sent. It heals by itself, however long it takes."""
 
 
 class Unknown(DeliveryError):

@@ -8,10 +8,11 @@ something; a call's arguments are a JSON object. Only the offending record is le
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from gateway.domain.message import Kind, Message, Role, ToolCall
+from gateway.domain.message import Content, Kind, Message, Role, ToolCall
 
 INTERRUPTED = "This tool call was interrupted; whether it took effect is not known."
 WITHOUT_TEXT = "(a message without text)"
@@ -57,18 +58,30 @@ def legalise(rows: Sequence[Message]) -> Legal:
 
 
 def joined(rows: Sequence[Message]) -> Sequence[Message]:
-    """Return the rows with neighbours of one role made one, no text lost; for servers that demand alternation.
+    """Return the rows with neighbours of one role made one, nothing lost; for servers that demand alternation.
 
-    Results of tools stay apart from user text, and a message with calls stays as it is.
+    Results of tools stay apart from user text, and a message with calls or thinking stays as it is.
     """
     merged: list[Message] = []
     for row in rows:
         if merged and _may_join(merged[-1], row):
-            text = "\n\n".join(text for text in (merged[-1].text, row.text) if text)
-            merged[-1] = replace(merged[-1], content=text, media=merged[-1].media + row.media)
+            content = _together(merged[-1].content, row.content)
+            merged[-1] = replace(merged[-1], content=content, media=merged[-1].media + row.media)
         else:
             merged.append(row)
     return merged
+
+
+def _together(before: Content, after: Content) -> Content:
+    if isinstance(before, str) and isinstance(after, str):
+        return f"{before}\n\n{after}"
+    return [*_blocks(before), *_blocks(after)]
+
+
+def _blocks(content: Content) -> Sequence[Mapping[str, Any]]:
+    if content is None:
+        return []
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _results(rows: Sequence[Message]) -> dict[tuple[int, str], Message]:
@@ -125,4 +138,4 @@ def _interrupted(row: Message, call: ToolCall) -> Message:
 def _may_join(before: Message, after: Message) -> bool:
     if before.role is not after.role or before.role not in (Role.USER, Role.ASSISTANT):
         return False
-    return not before.tool_calls and not after.tool_calls
+    return not any(row.tool_calls or row.thinking_blocks or row.reasoning_content for row in (before, after))

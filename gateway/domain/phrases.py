@@ -19,6 +19,7 @@ class Phrases:
     )
     unlisted_person: str = "I do not know you yet. To let you in, my owner needs this id: {id}"
     unlisted_chat: str = "I am not allowed to talk in this chat yet. To let me, my owner needs its id: {id}"
+    cut_off: str = "(My answer was cut off here, since it became too long.)"
     uncertain: str = "(A part of my answer may not have arrived here.)"
 
 

@@ -12,6 +12,9 @@ from gateway.domain.inbound import Inbound, InboundKind
 
 ANYONE = "*"
 
+_STARTS_NOTHING = frozenset({InboundKind.EDIT, InboundKind.DELETE, InboundKind.REACTION, InboundKind.CHOICE})
+"""Events that change a message or answer a question of ours; nothing of them is a message to the model."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -59,7 +62,7 @@ def decide(inbound: Inbound, rules: Rules) -> Decision:
     """
     if inbound.sender.is_bot:
         return Decision(Verdict.IGNORE, "another bot")
-    if inbound.kind in (InboundKind.EDIT, InboundKind.DELETE, InboundKind.REACTION):
+    if inbound.kind in _STARTS_NOTHING:
         return Decision(Verdict.IGNORE, f"{inbound.kind.value} starts no turn")
     if not inbound.is_direct and not inbound.addresses_bot:
         return Decision(Verdict.IGNORE, "not addressed to the bot")

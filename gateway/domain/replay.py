@@ -14,8 +14,10 @@ from gateway.domain.legality import LeftOut, joined, legalise
 from gateway.domain.message import TOKENS_PER_MESSAGE, Kind, Message, Role
 
 HIDDEN_KINDS = frozenset({Kind.COMMAND, Kind.NOTICE})
-CHARACTERS_PER_TOKEN = 3
-"""A careful guess at how much text a token holds, used only to cut an oversized message."""
+MARKER_TOKENS = TOKENS_PER_MESSAGE + 12
+"""What the marker of a cut message costs, with the message's own overhead."""
+SHORTEST_END = 20
+"""Characters of each end of a cut message that are kept however small the budget is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,17 @@ def _fit_newest_turn(rows: Sequence[Message], budget: int) -> tuple[Sequence[Mes
 
 
 def _cut(row: Message, budget: int) -> Message:
-    if _cost(row) <= budget:
+    """Cut the middle of a message that alone is over the budget, by its own number of characters to a token."""
+    cost, text = _cost(row), row.text
+    if cost <= budget:
         return row
-    text = row.text
-    half = max((budget - TOKENS_PER_MESSAGE) * CHARACTERS_PER_TOKEN // 2 - 40, 20)
-    if len(text) <= 2 * half:
-        return row
+    # The densest half may stand at one end, so a margin is kept besides what the marker takes.
+    kept = int(len(text) * max(budget - MARKER_TOKENS, 0) / cost * 0.9)
+    half = min(max(kept // 2, SHORTEST_END), len(text) // 2)
     marker = f"\n[… {len(text) - 2 * half} characters left out …]\n"
-    return replace(row, content=text[:half] + marker + text[-half:], tokens=budget)
+    if len(text) <= 2 * half + len(marker):
+        return row
+    return replace(row, content=text[:half] + marker + text[len(text) - half :], tokens=min(cost, budget))
 
 
 def _cost(row: Message) -> int:

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING
 
 from gateway.domain.redaction import redact
+from gateway.domain.text import visible
 
 if TYPE_CHECKING:
     from loguru import Record
 
+Render = Callable[["Record", Collection[str]], str]
+"""How a record becomes a line."""
+
 FIRST = ("session", "turn", "channel", "message")
 """What a line is about comes before anything else that was bound to it."""
-
-# A text from a chat may drive the terminal that shows the log; only line ends and tabs are let through.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if chr(code) not in "\n\t"}
 
 
 def render(record: Record, secrets: Collection[str]) -> str:
     """Return a record with what was bound to it and its exception, without any secret, ending in a line break."""
     when = record["time"].astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     head = f"{when}Z {record['level'].name:<8} {record['name']}: {record['message']}{bound(record['extra'])}\n"
-    return redact(head + _exception(record), secrets).translate(_CONTROLS)
+    return visible(redact(head + _exception(record), secrets))
+
+
+def render_brief(record: Record, secrets: Collection[str]) -> str:
+    """Return what happened, and the error if there was one, for a person in the middle of a chat."""
+    error = record["extra"].get("error") or (record["exception"] and record["exception"].type)
+    cause = f": {getattr(error, '__name__', error)}" if error else ""
+    return visible(redact(f"({record['message']}{cause})\n", secrets))
 
 
 def bound(extra: Mapping[str, object]) -> str:
     """Return bound data as ` key=value` pairs, the ids of the conversation first."""
     names = [name for name in FIRST if name in extra] + [name for name in extra if name not in FIRST]
+    names = [name for name in names if extra[name] is not None]
     return "".join(f" {name}={_value(extra[name])}" for name in names)
 
 

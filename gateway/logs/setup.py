@@ -17,7 +17,7 @@ from loguru import logger
 
 from gateway.domain.errors import ConfigError
 from gateway.logs.bridge import bridge
-from gateway.logs.lines import render
+from gateway.logs.lines import Render, render, render_brief
 
 if TYPE_CHECKING:
     from loguru import Message
@@ -33,19 +33,21 @@ def configure(
     secrets: Collection[str] = (),
     stderr_level: str | None = None,
     stderr: TextIO | None = None,
+    brief: bool = False,
 ) -> Callable[[], None]:
     """Send every log record, warning and uncaught exception to standard error and `file`; return what undoes it.
 
     `secrets` is read for each record, so a set that grows later is obeyed. `stderr_level` keeps the terminal quieter
-    than the file, for a chat in it. Raises `ConfigError` if the file cannot be opened.
+    than the file, for a chat in it; `brief` shows people there what happened, and leaves the rest to the file. Raises
+    `ConfigError` if the file cannot be opened.
     """
     undo = ExitStack()
     logger.remove()
     undo.callback(logger.remove)
-    _add(_Stream(stderr, secrets), stderr_level or level)
+    _add(_Stream(stderr, secrets, render_brief if brief else render), stderr_level or level)
     if file is not None:
         rotating = _open(file)
-        undo.callback(rotating.close)
+        undo.callback(_close, rotating)
         _add(_File(rotating, secrets), level)
     bridge(_lowest(level, stderr_level), undo)
     return undo.close
@@ -78,18 +80,25 @@ class _Private(RotatingFileHandler):
         return cast(TextIOWrapper, stream)
 
 
+def _close(file: _Private) -> None:
+    # What a full disk could not take is lost to the log; that is no reason to end badly.
+    with suppress(OSError, ValueError):
+        file.close()
+
+
 class _Stream:
     """Writes to standard error, whatever that is at the moment (a prompt on the terminal replaces it)."""
 
-    def __init__(self, stream: TextIO | None, secrets: Collection[str]) -> None:
+    def __init__(self, stream: TextIO | None, secrets: Collection[str], render: Render) -> None:
         self._stream = stream
         self._secrets = secrets
+        self._render = render
 
     def __call__(self, message: Message) -> None:
         stream = self._stream or sys.stderr
         # Nobody can be told that the log itself cannot be written, and loguru would print the record unredacted.
         with suppress(OSError, ValueError):
-            stream.write(render(message.record, self._secrets))
+            stream.write(self._render(message.record, self._secrets))
             stream.flush()
 
 

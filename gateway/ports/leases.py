@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gateway.domain.errors import LeaseLost
+from gateway.domain.errors import LeaseLost, Unavailable
 from gateway.ports.clock import Clock
 
 
@@ -74,6 +74,9 @@ async def renewed(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) ->
                 lost = True
                 body.cancel()
                 return
+            except Unavailable:
+                # Nobody else can have taken the lease where nothing can be written; the next third may do better.
+                continue
 
     renewal = asyncio.create_task(renew(), name=f"renew {lease.name}")
     try:

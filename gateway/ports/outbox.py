@@ -55,8 +55,10 @@ class Outbox(ABC):
         """Write down that the creating call was certainly not applied; `instead` replaces the part (its plain form)."""
 
     @abstractmethod
-    async def defer(self, delivery_id: str, lease: Lease, until: datetime, why: str) -> None:
-        """Keep the delivery, and so its lane, until then; counts one attempt."""
+    async def defer(
+        self, delivery_id: str, lease: Lease, until: datetime, why: str, *, is_failure: bool = True
+    ) -> None:
+        """Keep the delivery, and so its lane, until then; a failure counts as one attempt, mere waiting does not."""
 
     @abstractmethod
     async def dead(self, delivery_id: str, lease: Lease, why: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from gateway.domain.errors import NotFound
 from gateway.domain.message import Message
 from gateway.store import naming, rows
 from gateway.store.codec import to_micros
@@ -27,7 +28,7 @@ def append(tx: Transaction, session_id: str, messages: Sequence[Message], now: d
         session_id,
     )
     if header is None:
-        raise LookupError(session_id)
+        raise NotFound(f"no session has the id {session_id!r}")
     first = header["last_seq"] - len(messages) + 1
     placed = [replace(row, seq=seq, created_at=row.created_at or now) for seq, row in enumerate(messages, start=first)]
     for row in placed:

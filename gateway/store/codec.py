@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
 from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
+
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -47,6 +49,21 @@ def maybe_from_micros(micros: int | None) -> datetime | None:
 def dump(adapter: TypeAdapter[Any], value: Any) -> str:
     """Return a value as JSON text; only what differs from the defaults is written."""
     return adapter.dump_json(value, exclude_defaults=True).decode()
+
+
+def parsed(adapter: TypeAdapter[T], value: Any) -> T | None:
+    """Return stored data as the value it should be, or None where it is null or damaged."""
+    if value is None:
+        return None
+    try:
+        return adapter.validate_python(value)
+    except ValidationError:
+        return None
+
+
+def parsed_json(adapter: TypeAdapter[T], text: str | None) -> T | None:
+    """Return a stored JSON value, or None where it is null or damaged."""
+    return parsed(adapter, from_json(text, {}) or None)
 
 
 def to_json(value: Any) -> str:

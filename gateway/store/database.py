@@ -32,7 +32,15 @@ class Transaction(ABC):
 
 
 class Database(ABC):
-    """Runs units of work off the event loop. Safe to share between tasks."""
+    """Runs units of work off the event loop. Safe to share between tasks.
+
+    What may heal (a full disk, a lock that is not let go) is raised as `Unavailable`.
+    """
+
+    @property
+    @abstractmethod
+    def fault(self) -> str | None:
+        """Why nothing can be written any more until the process starts anew, or None."""
 
     @abstractmethod
     async def write(self, work: Callable[[Transaction], T]) -> T:

@@ -8,11 +8,10 @@ from typing import Any
 
 from gateway.domain.errors import NotFound
 from gateway.domain.keys import SessionKey
-from gateway.domain.origins import Origin
 from gateway.domain.session import Session
 from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import NewSession
-from gateway.store.codec import ORIGIN, dump, from_json, from_micros, maybe_from_micros, to_json, to_micros
+from gateway.store.codec import ORIGIN, dump, from_json, from_micros, maybe_from_micros, parsed_json, to_json, to_micros
 from gateway.store.database import Row, Transaction
 
 IdMaker = Callable[[], str]
@@ -80,7 +79,7 @@ def decode_header(row: Row) -> Session:
         title_source=TitleSource(row["title_source"]),
         pinned=bool(row["pinned"]),
         archived=bool(row["archived"]),
-        origin=_origin(row["origin"]),
+        origin=parsed_json(ORIGIN, row["origin"]),
         consolidated_through=row["consolidated_through"],
         replay_from=row["replay_from"],
         **{name: row[name] for name in plain},
@@ -95,8 +94,3 @@ def encode_field(name: str, value: Any) -> Any:
     if name in _JSON_DEFAULTS:
         return to_json(dict(value))
     return int(value) if isinstance(value, bool) else value
-
-
-def _origin(text: str | None) -> Origin | None:
-    fields = from_json(text, {})
-    return ORIGIN.validate_python(fields) if "kind" in fields else None

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from loguru import logger
+
 from gateway.domain.inbound import Inbound, as_row
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
 from gateway.ports.sessions import NewSession
-from gateway.ports.tokens import TokenCounter
-from gateway.store import appending, rows
-from gateway.store.codec import INBOUND, dump, to_micros
+from gateway.store import appending
+from gateway.store.codec import INBOUND, dump, parsed_json, to_micros
 from gateway.store.database import Row, Transaction
 from gateway.store.headers import IdMaker, open_session
 
@@ -20,17 +21,21 @@ KEYS_KEPT = timedelta(days=7)
 """How long a repeat is recognised; platforms redeliver within hours, a backlog at the most within a day."""
 
 
-def store(tx: Transaction, inbound: Inbound, new: NewSession, make_id: IdMaker, now: datetime) -> str | None:
-    """Store an event and return its session's id; None if it is a repeat."""
+def store(
+    tx: Transaction, inbound: Inbound, tokens: int, new: NewSession, make_id: IdMaker, now: datetime
+) -> str | None:
+    """Store an event, whose row will cost `tokens`, and return its session's id; None if it is a repeat."""
     accepted = tx.execute(
         """
-        INSERT INTO inbox (channel, dedupe_key, state, sent_at, accepted_at, body) VALUES (?, ?, 'pending', ?, ?, ?)
+        INSERT INTO inbox (channel, dedupe_key, state, sent_at, accepted_at, tokens, body)
+        VALUES (?, ?, 'pending', ?, ?, ?, ?)
         ON CONFLICT (channel, dedupe_key) DO NOTHING
         """,
         inbound.route.channel,
         inbound.dedupe_key,
         to_micros(inbound.sent_at),
         to_micros(now),
+        tokens,
         dump(INBOUND, inbound),
     )
     if not accepted:
@@ -53,17 +58,33 @@ def pending(tx: Transaction, session_id: str) -> Sequence[Row]:
 
 
 def claim(
-    tx: Transaction, session_id: str, turn_id: str, waiting: Sequence[Row], count: TokenCounter, now: datetime
-) -> tuple[Sequence[Message], Route]:
-    """Turn pending events into user rows of a turn; return the rows, and the route of the newest."""
-    events = [INBOUND.validate_json(row["body"]) for row in waiting]
-    messages = [_counted(event, turn_id, count) for event in events]
-    placed = appending.append(tx, session_id, messages, now)
+    tx: Transaction, session_id: str, turn_id: str, waiting: Sequence[Row], now: datetime
+) -> tuple[Sequence[Message], Route] | None:
+    """Turn pending events into user rows of a turn; return the rows, and the route of the newest.
+
+    Returns None if none of them can become a row: an event that is a row already (its key was forgotten, and it came
+    once more) is done, and one that cannot be read is set aside with its body.
+    """
+    claimed: list[tuple[Row, Inbound]] = []
     for row in waiting:
-        tx.execute(
-            "UPDATE inbox SET state = 'done', turn_id = ?, body = NULL WHERE arrival = ?", turn_id, row["arrival"]
-        )
-    return placed, events[-1].route
+        event = parsed_json(INBOUND, row["body"])
+        if event is None:
+            tx.execute("UPDATE inbox SET state = 'set aside' WHERE arrival = ?", row["arrival"])
+            logger.bind(session_id=session_id, event=row["dedupe_key"]).warning(
+                "an event that cannot be read is set aside"
+            )
+        elif _is_row(tx, session_id, event):
+            _done(tx, row, None)
+        else:
+            claimed.append((row, event))
+    if not claimed:
+        return None
+    placed = appending.append(
+        tx, session_id, [replace(as_row(event), turn_id=turn_id, tokens=row["tokens"]) for row, event in claimed], now
+    )
+    for row, _ in claimed:
+        _done(tx, row, turn_id)
+    return placed, claimed[-1][1].route
 
 
 def forget(tx: Transaction, now: datetime) -> int:
@@ -71,5 +92,10 @@ def forget(tx: Transaction, now: datetime) -> int:
     return tx.execute("DELETE FROM inbox WHERE state = 'done' AND accepted_at < ?", to_micros(now - KEYS_KEPT))
 
 
-def _counted(event: Inbound, turn_id: str, count: TokenCounter) -> Message:
-    return rows.with_tokens(replace(as_row(event), turn_id=turn_id), count)
+def _is_row(tx: Transaction, session_id: str, event: Inbound) -> bool:
+    sql = "SELECT 1 FROM messages WHERE session_id = ? AND event_id = ?"
+    return tx.one(sql, session_id, event.event_id) is not None
+
+
+def _done(tx: Transaction, row: Row, turn_id: str | None) -> None:
+    tx.execute("UPDATE inbox SET state = 'done', turn_id = ?, body = NULL WHERE arrival = ?", turn_id, row["arrival"])

@@ -49,7 +49,9 @@ def _marks(tx: Transaction, session_id: str, first: int, last: int) -> dict[int,
     )
     marks: dict[int, frozenset[Mark]] = {}
     for row in found:
-        marks[row["seq"]] = marks.get(row["seq"], frozenset()) | {Mark(row["mark"])}
+        # A mark that this release does not know hides its row all the same.
+        mark = Mark(row["mark"]) if row["mark"] in list(Mark) else Mark.DELETED
+        marks[row["seq"]] = marks.get(row["seq"], frozenset()) | {mark}
     return marks
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ class Store:
     turns: Turns
     outbox: Outbox
     leases: Leases
+    fault: Callable[[], str | None]
+    """Tells why nothing can be written any more, or None."""
 
 
 def sqlite_path(url: str) -> Path:
@@ -60,6 +62,7 @@ async def open_store(url: str, *, clock: Clock, make_id: IdMaker, count: TokenCo
             turns=SqlTurns(database, clock, make_id, count),
             outbox=SqlOutbox(database, clock, make_id),
             leases=SqlLeases(database, clock),
+            fault=lambda: database.fault,
         )
     finally:
         await database.close()

@@ -124,11 +124,14 @@ class SqlOutbox(Outbox):
 
         return await self._for_delivery(part.delivery_id, lease, work)
 
-    async def defer(self, delivery_id: str, lease: Lease, until: datetime, why: str) -> None:
+    async def defer(
+        self, delivery_id: str, lease: Lease, until: datetime, why: str, *, is_failure: bool = True
+    ) -> None:
         def work(tx: Transaction) -> None:
             tx.execute(
-                "UPDATE outbox SET not_before = ?, attempts = attempts + 1, error = ? WHERE id = ?",
+                "UPDATE outbox SET not_before = ?, attempts = attempts + ?, error = ? WHERE id = ?",
                 to_micros(until),
+                int(is_failure),
                 why,
                 delivery_id,
             )

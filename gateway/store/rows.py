@@ -6,13 +6,15 @@ cannot be read costs what it held, never the row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from gateway.domain.message import (
     TOKENS_PER_MESSAGE,
+    Content,
     Kind,
     Mark,
     Message,
@@ -21,8 +23,10 @@ from gateway.domain.message import (
     countable_text,
 )
 from gateway.ports.tokens import TokenCounter
-from gateway.store.codec import MEDIA, SENDER, from_json, from_micros, to_json, to_micros
+from gateway.store.codec import MEDIA, SENDER, from_json, from_micros, parsed, to_json, to_micros
 from gateway.store.database import Row, Transaction
+
+E = TypeVar("E", bound=StrEnum)
 
 _PLAIN = ("tool_call_id", "name", "reasoning_content", "provider", "model", "runtime_context")
 
@@ -45,17 +49,22 @@ def insert(tx: Transaction, session_id: str, row: Message, now: datetime) -> Non
 
 
 def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
-    """Return the message a stored row holds."""
+    """Return the message a stored row holds.
+
+    A field that is damaged costs itself; an unknown role or kind, as a newer release may write, makes the row a notice,
+    which people see and no model is sent.
+    """
     body = from_json(row["body"], {})
+    role, kind = _known(Role, row["role"]), _known(Kind, row["kind"])
     return Message(
-        role=Role(row["role"]),
-        kind=Kind(row["kind"]),
-        content=body["content"] if "content" in body else row["content"],
-        tool_calls=tuple(_tool_call(call) for call in body.get("tool_calls", ())),
-        thinking_blocks=tuple(body.get("thinking_blocks", ())),
-        sender=SENDER.validate_python(body["sender"]) if "sender" in body else None,
-        media=MEDIA.validate_python(body["media"]) if "media" in body else (),
-        extra=body.get("extra", {}),
+        role=role or Role.SYSTEM,
+        kind=kind if role and kind else Kind.NOTICE,
+        content=_content(body, row["content"]),
+        tool_calls=_tool_calls(body.get("tool_calls")),
+        thinking_blocks=tuple(block for block in _list(body.get("thinking_blocks")) if isinstance(block, dict)),
+        sender=parsed(SENDER, body.get("sender")),
+        media=parsed(MEDIA, body.get("media")) or (),
+        extra=extra if isinstance(extra := body.get("extra"), dict) else {},
         seq=row["seq"],
         v=row["v"],
         turn_id=row["turn_id"],
@@ -63,8 +72,30 @@ def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
         created_at=from_micros(row["created_at"]),
         tokens=row["tokens"],
         marks=marks,
-        **{field: body.get(field) for field in _PLAIN},
+        **{field: value if isinstance(value := body.get(field), str) else None for field in _PLAIN},
     )
+
+
+def _known(enum: type[E], value: object) -> E | None:
+    return enum(value) if value in [member.value for member in enum] else None
+
+
+def _content(body: Mapping[str, Any], text: str | None) -> Content:
+    blocks = body.get("content")
+    return [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else text
+
+
+def _tool_calls(stored: object) -> tuple[ToolCall, ...]:
+    fields = [call for call in _list(stored) if isinstance(call, list) and len(call) == 3]
+    return tuple(
+        ToolCall(id=id, name=name, arguments=arguments)
+        for id, name, arguments in fields
+        if isinstance(id, str) and isinstance(name, str) and isinstance(arguments, str)
+    )
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _columns(row: Message, now: datetime) -> tuple[Any, ...]:
@@ -91,8 +122,3 @@ def _body(row: Message) -> dict[str, Any]:
     if row.extra:
         body["extra"] = dict(row.extra)
     return body
-
-
-def _tool_call(fields: Sequence[str]) -> ToolCall:
-    id, name, arguments = fields
-    return ToolCall(id=id, name=name, arguments=arguments)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway.domain.errors import LeaseLost
-from gateway.domain.inbound import Inbound
+from gateway.domain.inbound import Inbound, as_row
 from gateway.domain.keys import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.outbound import NewDelivery
@@ -29,7 +30,7 @@ _UNFINISHED = "SELECT * FROM turns WHERE session_id = ? AND state IN ('running',
 
 
 class SqlTurns(Turns):
-    """Keeps the inbox and the turns in a `Database`. Tokens are counted as a row is stored, on the store's thread."""
+    """Keeps the inbox and the turns in a `Database`. Tokens are counted before a row is stored, off the event loop."""
 
     def __init__(self, database: Database, clock: Clock, make_id: IdMaker, count: TokenCounter) -> None:
         self._database = database
@@ -38,7 +39,11 @@ class SqlTurns(Turns):
         self._count = count
 
     async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
-        return await self._database.write(lambda tx: inbox.store(tx, inbound, new, self._make_id, self._clock.now()))
+        (row,) = await self._counted([as_row(inbound)])
+        tokens = row.tokens or 0
+        return await self._database.write(
+            lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now())
+        )
 
     async def begin(self, session_id: str, lease: Lease) -> Turn | None:
         def work(tx: Transaction) -> Turn | None:
@@ -53,9 +58,11 @@ class SqlTurns(Turns):
     async def join(self, turn: Turn, lease: Lease) -> Sequence[Message]:
         def work(tx: Transaction) -> Sequence[Message]:
             _check(tx, turn, lease)
-            if not (waiting := inbox.pending(tx, turn.session_id)):
+            waiting = inbox.pending(tx, turn.session_id)
+            claimed = inbox.claim(tx, turn.session_id, turn.id, waiting, self._clock.now())
+            if claimed is None:
                 return ()
-            placed, route = inbox.claim(tx, turn.session_id, turn.id, waiting, self._count, self._clock.now())
+            placed, route = claimed
             tx.execute("UPDATE turns SET route = ? WHERE id = ?", dump(ROUTE, route), turn.id)
             return placed
 
@@ -133,10 +140,11 @@ class SqlTurns(Turns):
         return _turn(tx, row["id"])
 
     def _start(self, tx: Transaction, session_id: str) -> Turn | None:
-        if not (waiting := inbox.pending(tx, session_id)):
-            return None
         now, turn_id = self._clock.now(), self._make_id()
-        placed, route = inbox.claim(tx, session_id, turn_id, waiting, self._count, now)
+        claimed = inbox.claim(tx, session_id, turn_id, inbox.pending(tx, session_id), now)
+        if claimed is None:
+            return None
+        placed, route = claimed
         tx.execute(
             """
             INSERT INTO turns (id, session_id, channel, route, state, attempt, first_seq, started_at, updated_at)
@@ -160,7 +168,7 @@ class SqlTurns(Turns):
         usage: Usage | None,
         then: Callable[[Transaction], None],
     ) -> None:
-        named = [rows.with_tokens(replace(message, turn_id=turn.id), self._count) for message in messages]
+        named = await self._counted([replace(message, turn_id=turn.id) for message in messages])
 
         def work(tx: Transaction) -> None:
             _check(tx, turn, lease)
@@ -170,6 +178,12 @@ class SqlTurns(Turns):
             then(tx)
 
         await self._database.write(work)
+
+    async def _counted(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
+        if not messages:
+            return ()
+        return await asyncio.to_thread(lambda: [rows.with_tokens(message, self._count) for message in messages])
 
     def _end(self, tx: Transaction, turn: Turn, state: TurnState, deliveries: Sequence[NewDelivery]) -> None:
         self._set_state(tx, turn, state)
@@ -186,14 +200,16 @@ SELECT session_id, min(since) AS since FROM (
     SELECT session_id, accepted_at AS since FROM inbox AS input
     WHERE state = 'pending' AND channel IN ({channels}) AND NOT EXISTS (
         SELECT 1 FROM turns WHERE turns.session_id = input.session_id
-        AND turns.state = 'waiting' AND turns.waiting_for <> 'resume')
+        AND turns.state IN ('running', 'waiting') AND turns.state = 'waiting' AND turns.waiting_for <> 'resume')
     UNION ALL
     SELECT session_id, updated_at AS since FROM turns
-    WHERE channel IN ({channels}) AND (state = 'running' OR state = 'waiting' AND waiting_for = 'resume')
+    WHERE state IN ('running', 'waiting') AND channel IN ({channels})
+    AND (state = 'running' OR waiting_for = 'resume')
 ) AS work
 WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = 'session:' || work.session_id AND expires_at > ?)
 GROUP BY session_id ORDER BY since LIMIT ?
 """
+"""Unfinished states are named as the partial index names them, or each sweep would read every turn there ever was."""
 
 
 def _has_work(tx: Transaction, session_id: str) -> bool:

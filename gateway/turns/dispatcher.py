@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from loguru import logger
 
-from gateway.domain.errors import LeaseLost
+from gateway.domain.errors import LeaseLost, Unavailable
 from gateway.domain.turn import RESUME, Turn, Waiting
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, Leases, renewed, session_lease
@@ -59,21 +59,35 @@ class Dispatcher:
                     "the session is worked elsewhere now; nothing more is written"
                 )
             finally:
-                await self._leases.release(lease)
+                with suppress(Unavailable):
+                    await self._leases.release(lease)
 
     async def _work(self, session_id: str, lease: Lease) -> None:
         while not self._is_draining:
-            turn = await self._turns.begin(session_id, lease)
+            turn = await self._begin(session_id, lease)
             if turn is not None:
                 await self._run(turn, lease)
             elif await self._turns.release_if_idle(session_id, lease):
                 return
 
+    async def _begin(self, session_id: str, lease: Lease) -> Turn | None:
+        """Begin a turn; if this is cancelled while it is being stored, set it down again."""
+        beginning = asyncio.ensure_future(self._turns.begin(session_id, lease))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            if (turn := await beginning) is not None:
+                await self._set_down(turn, lease)
+            raise
+
     async def _run(self, turn: Turn, lease: Lease) -> None:
         try:
             await self._runner.run(turn, lease)
         except asyncio.CancelledError:
-            # A stop in good order: whoever starts next goes on with the turn, and it does not count as a crash.
-            with suppress(LeaseLost):
-                await self._turns.suspend(turn, lease, Waiting(reason=RESUME))
+            await self._set_down(turn, lease)
             raise
+
+    async def _set_down(self, turn: Turn, lease: Lease) -> None:
+        """Leave the turn to whoever starts next: a stop in good order does not count as a crash."""
+        with suppress(LeaseLost, Unavailable):
+            await self._turns.suspend(turn, lease, Waiting(reason=RESUME))

@@ -62,7 +62,7 @@ class Intake:
         """Take one event in."""
         decision = decide(inbound, await self._policy.rules(inbound.route.channel))
         log = logger.bind(
-            channel=inbound.route.channel, session=str(inbound.key), event=inbound.dedupe_key, kind=inbound.kind.value
+            channel=inbound.route.channel, session=str(inbound.key), message=inbound.dedupe_key, kind=inbound.kind.value
         )
         if decision.verdict is Verdict.ADMIT:
             await self._admit(inbound, log)

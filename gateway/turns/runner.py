@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
 
 from loguru import logger
 
+from gateway.domain.backoff import backoff
 from gateway.domain.errors import (
     AuthFailed,
+    ContextOverflow,
     Filtered,
     LeaseLost,
     Refused,
@@ -19,9 +22,10 @@ from gateway.domain.message import TOKENS_PER_MESSAGE, Message, Role, ToolCall
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.session import Session
-from gateway.domain.turn import Turn, TurnState
+from gateway.domain.turn import Turn, TurnState, Usage
+from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
-from gateway.ports.model import Model, ModelInfo, ModelRequest
+from gateway.ports.model import FinishReason, Model, ModelInfo, ModelRequest
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.tools import ToolContext, Tools, ToolSpec
 from gateway.ports.turns import Turns
@@ -51,6 +55,7 @@ class Runner:
         wakeups: Wakeups,
         profiles: Profiles,
         count: TokenCounter,
+        clock: Clock,
         options: GatewayOptions,
         phrases: Phrases = ENGLISH,
     ) -> None:
@@ -61,12 +66,14 @@ class Runner:
         self._wakeups = wakeups
         self._profiles = profiles
         self._count = count
+        self._clock = clock
         self._options = options
         self._phrases = phrases
 
     async def run(self, turn: Turn, lease: Lease) -> None:
         """Run the turn to its end, whichever that is. Raises `LeaseLost` alone, having written nothing more."""
-        with logger.contextualize(session=str(turn.key), turn=turn.id, channel=turn.route.channel):
+        about = {"session": str(turn.key), "channel": turn.route.channel, "message": turn.route.reply_to}
+        with logger.contextualize(**about, turn=turn.id):
             if turn.attempt > MAX_ATTEMPTS:
                 logger.error("a turn that ended the process twice is set aside")
                 await self._fail(turn, lease, TurnState.SET_ASIDE, self._phrases.set_aside)
@@ -77,7 +84,7 @@ class Runner:
             except LeaseLost:
                 raise
             except TrunklineError as error:
-                logger.bind(error=repr(error)).error("turn failed")
+                logger.bind(error=str(error)).error("turn failed")
                 await self._fail(turn, lease, TurnState.FAILED, self._phrase(error))
             except Exception:  # the supervised boundary of a turn: its person is told, the next turn runs
                 logger.exception("turn failed by a fault of ours")
@@ -87,26 +94,36 @@ class Runner:
         session = await self._sessions.get(turn.session_id)
         specs = await self._tools.specs(session)
         for _ in range(self._options.max_rounds):
-            answer = await gather(self._model.stream(await self._request(session, specs)))
+            answer = await self._ask(session, specs)
+            if answer.reason is FinishReason.FILTER:
+                raise Filtered("the provider's filter ended the answer")
             if answer.is_blank:
                 raise Refused("expected an answer from the model, got an empty one")
             if not answer.calls:
                 await self._finish(turn, lease, answer)
                 return
             results = await asyncio.gather(*(self._call(call, session, turn) for call in answer.calls))
-            await self._turns.append_round(turn, lease, [answer.as_row(), *results], answer.usage)
+            await self._append(turn, lease, [answer.as_row(), *results], answer.usage)
         raise Refused(f"expected an answer within {self._options.max_rounds} rounds of tools, got more calls")
 
-    async def _request(self, session: Session, specs: Sequence[ToolSpec]) -> ModelRequest:
+    async def _ask(self, session: Session, specs: Sequence[ToolSpec]) -> Answer:
+        try:
+            return await gather(self._model.stream(await self._request(session, specs, 1)))
+        except ContextOverflow:
+            # The provider counts more than we do: less of the history is better than no answer.
+            logger.warning("the history was too large for the model; half of it is sent")
+            return await gather(self._model.stream(await self._request(session, specs, 2)))
+
+    async def _request(self, session: Session, specs: Sequence[ToolSpec], divisor: int) -> ModelRequest:
         profile = self._profiles(session)
         info = self._model.info(profile.model)
-        replay = await self._sessions.replay(session, budget=self._budget(info, profile, specs))
+        budget = await asyncio.to_thread(self._budget, info, profile, specs)
+        replay = await self._sessions.replay(session, budget=budget // divisor)
         return ModelRequest(
             model=profile.model,
             messages=replay.messages,
             system=profile.system_prompt,
             tools=specs,
-            max_output=info.max_output,
         )
 
     def _budget(self, info: ModelInfo, profile: Profile, specs: Sequence[ToolSpec]) -> int:
@@ -121,20 +138,36 @@ class Runner:
         result = await self._tools.call(call, ToolContext(session=session, turn_id=turn.id))
         return Message(role=Role.TOOL, content=result.text, tool_call_id=call.id, name=call.name, media=result.media)
 
+    async def _append(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
+        await self._stored(lambda: self._turns.append_round(turn, lease, rows, usage))
+
     async def _finish(self, turn: Turn, lease: Lease, answer: Answer) -> None:
-        delivery = _delivery(turn, "answer", answer.text)
-        await self._turns.finish(turn, lease, [answer.as_row()], [delivery], answer.usage)
+        is_cut = answer.reason is FinishReason.LENGTH
+        text = f"{answer.text}\n\n{self._phrases.cut_off}" if is_cut else answer.text
+        delivery = _delivery(turn, "answer", text)
+        row, usage = answer.as_row(), answer.usage
+        await self._stored(lambda: self._turns.finish(turn, lease, [row], [delivery], usage))
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
         if self._options.titles:
             await self._wakeups.wake(Topic.TITLE, turn.session_id)
-        usage = answer.usage
         spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} if usage else {}
         logger.bind(**spent).info("turn finished")
 
     async def _fail(self, turn: Turn, lease: Lease, outcome: TurnState, phrase: str) -> None:
         note = _delivery(turn, "note", phrase.format(reference=turn.id[:8]))
-        await self._turns.fail(turn, lease, outcome, [note])
+        await self._stored(lambda: self._turns.fail(turn, lease, outcome, [note]))
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
+
+    async def _stored(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write what was done; while the store cannot be used, again and again, since it is not to be done twice."""
+        for attempt in itertools.count():
+            try:
+                await write()
+            except Unavailable as error:
+                logger.bind(error=str(error)).warning("what was done cannot be stored yet")
+                await self._clock.sleep(backoff(attempt, 1.0))
+            else:
+                return
 
     def _phrase(self, error: TrunklineError) -> str:
         if isinstance(error, Unavailable | AuthFailed):

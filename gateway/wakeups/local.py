@@ -55,7 +55,7 @@ class LocalWakeups(Wakeups):
 
     async def idle(self) -> None:
         """Return once no handler runs and nothing waits to be handled now; what is timed for later does not count."""
-        while self._running or self._waiting:
+        while self._running:
             await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
 
     def _start_waiting(self) -> None:
@@ -86,7 +86,9 @@ class LocalWakeups(Wakeups):
         self._timers[key] = (at, asyncio.create_task(self._ring(key, at), name=f"wake {key[0]} {key[1]}"))
 
     async def _ring(self, key: _Key, at: datetime) -> None:
-        await self._clock.sleep((at - self._clock.now()).total_seconds())
+        # A clock that is set back, or a timer that is early, must not let the moment pass unnoticed.
+        while (seconds := (at - self._clock.now()).total_seconds()) > 0:
+            await self._clock.sleep(seconds)
         del self._timers[key]
         self._waiting.add(key)
         self._start_waiting()

@@ -91,7 +91,7 @@ class Gateway:
         ]
         async with asyncio.timeout(HANG_SECONDS):
             await up.wait()
-        assert any("Ctrl-C stops" in line for line in self.output), "it did not start:\n" + "".join(self.output)
+        assert any("stops it." in line for line in self.output), "it did not start:\n" + "".join(self.output)
 
     async def ready(self) -> None:
         """Wait until every channel receives."""
@@ -138,7 +138,7 @@ class Gateway:
             self.output.append(line)
             if found := ADDRESS.search(line):
                 self.address = found[1]
-            if "Ctrl-C stops" in line:
+            if "stops it." in line:
                 up.set()
         up.set()
 

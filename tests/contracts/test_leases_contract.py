@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from gateway.domain.errors import LeaseLost
-from gateway.ports.leases import renewed
+from gateway.domain.errors import LeaseLost, Unavailable
+from gateway.ports.leases import Lease, renewed
 from gateway.store import Store
 from tests.clock import ManualClock, settle
 
@@ -104,5 +104,26 @@ async def test_a_lease_is_kept_while_its_body_runs(store: Store, clock: ManualCl
     async with renewed(store.leases, lease, TTL, clock):
         for _ in range(12):
             await clock.advance(10)
-            await store.leases.holders()  # lets the writer thread finish the renewal
             assert await store.leases.acquire("a", "two", TTL) is None
+
+
+async def test_a_renewal_that_cannot_be_stored_is_tried_again(store: Store, clock: ManualClock) -> None:
+    lease = await store.leases.acquire("a", "one", TTL)
+    assert lease is not None
+    renew, failures, renewals = store.leases.renew, [Unavailable("disk full")] * 2, 0
+
+    async def flaky(lease: Lease, ttl: timedelta) -> Lease:
+        nonlocal renewals
+        renewals += 1
+        if failures:
+            raise failures.pop()
+        return await renew(lease, ttl)
+
+    store.leases.renew = flaky  # type: ignore[method-assign]
+    async with renewed(store.leases, lease, TTL, clock):
+        for n in range(5):
+            await clock.advance(10)
+            # A write that comes after the renewal's, so that it is done.
+            await store.leases.acquire(f"other{n}", "one", TTL)
+            await settle()
+    assert renewals == 5

@@ -72,6 +72,20 @@ async def test_a_repeat_is_recognised_long_after_its_turn(store: Store, clock: M
     assert await store.turns.accept(message("hi", 1), NEW) is None
 
 
+async def test_an_event_that_comes_again_when_its_key_is_forgotten_is_still_one_row(
+    store: Store, clock: ManualClock
+) -> None:
+    turn, lease = await begun(store)
+    await store.turns.finish(turn, lease, [said("yo")], [], None)
+    await clock.advance(8 * 24 * 3600)
+    await store.turns.forget()
+    await accept(store, "hi", 1)
+    assert await store.turns.begin(turn.session_id, lease) is None
+    await accept(store, "hi", 1 + 1)
+    assert await store.turns.begin(turn.session_id, lease) is not None
+    assert await texts(store, turn.session_id) == ["hi", "yo", "hi"]
+
+
 async def test_old_keys_are_forgotten_and_what_is_pending_is_not(store: Store, clock: ManualClock) -> None:
     turn, lease = await begun(store)
     await store.turns.finish(turn, lease, [], [], None)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from loguru import logger
 
-from gateway.delivery.backoff import LONGEST_SECONDS, backoff
 from gateway.delivery.options import OnUncertain
-from gateway.domain.errors import AuthFailed, Gone, NotDone, Unavailable, Unknown
+from gateway.domain.backoff import LONGEST_SECONDS, backoff
+from gateway.domain.errors import AuthFailed, Gone, NotDone, Unavailable, Unknown, Unreachable
 from gateway.domain.keys import Route
 from gateway.domain.outbound import DeliveryState
 from gateway.domain.phrases import ENGLISH
@@ -110,6 +110,33 @@ async def test_what_can_heal_is_tried_with_growing_waits_and_then_given_up_visib
     assert await state(rig) == [DeliveryState.DEAD]
 
 
+@pytest.mark.parametrize("away", [Unreachable("no route"), AuthFailed("token revoked")])
+async def test_an_hour_without_the_platform_costs_an_hour_and_no_answer(rig: Rig, away: Exception) -> None:
+    for _ in range(1000):
+        rig.channel.fail(away)
+    await rig.send("ab", "cd")
+    for _ in range(60):
+        await rig.clock.advance(60)
+        await rig.work()
+    rig.channel.faults.clear()
+    await rig.clock.advance(60)
+    await rig.work()
+    assert rig.channel.texts == ["ab", "cd"]
+    assert await rig.store.outbox.possible_duplicates() == 0
+
+
+async def test_a_platform_that_never_comes_back_is_given_up_visibly_after_a_day(rig: Rig) -> None:
+    for _ in range(3):
+        rig.channel.fail(Unreachable("no route"))
+    await rig.send("ab")
+    await rig.clock.advance(23 * 3600)
+    await rig.work()
+    assert await state(rig) == [DeliveryState.PENDING]
+    await rig.clock.advance(3600)
+    await rig.work()
+    assert await state(rig) == [DeliveryState.DEAD]
+
+
 async def test_a_message_somebody_deleted_is_not_posted_again(rig: Rig) -> None:
     rig.channel.fail(Gone("deleted"))
     await rig.send("abcdef")
@@ -191,6 +218,21 @@ async def test_or_a_note_takes_its_place(rig: Rig) -> None:
     await rig.work()
     assert rig.channel.texts == ["abcdef", ENGLISH.uncertain]
     assert await rig.store.outbox.possible_duplicates() == 0
+
+
+async def test_the_note_for_a_private_part_is_private_too(rig: Rig) -> None:
+    rig.new_process(on_uncertain=OnUncertain.NOTE)
+    rig.channel.part_size = 1000
+    rig.channel.fail(Unknown("the answer was lost"), applied=True)
+    wish = delivery("ab", 1, route=ROUTE)
+    await rig.store.outbox.enqueue([replace(wish, outbound=replace(wish.outbound, only_for="U1"))])
+    await rig.work()
+    await rig.clock.advance(1)
+    await rig.work()
+    assert [(part.text, part.details.get("only_for")) for _, part, _ in rig.channel.shown] == [
+        ("ab", "U1"),
+        (ENGLISH.uncertain, "U1"),
+    ]
 
 
 @pytest.mark.parametrize("can_find", [True, False])

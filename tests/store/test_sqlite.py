@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import ConfigError, Refused, Unavailable
+from gateway.store import turns
 from gateway.store.database import Transaction
 from gateway.store.opening import sqlite_path
 from gateway.store.sqlite.connection import connect
@@ -98,7 +99,7 @@ async def test_nothing_runs_on_the_event_loops_thread(database: SqliteDatabase) 
 
 
 async def test_a_reader_cannot_write(database: SqliteDatabase) -> None:
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(Unavailable):
         await database.read(insert("x"))  # type: ignore[arg-type]
     assert await notes(database) == []
 
@@ -143,6 +144,44 @@ async def test_two_processes_may_write_to_one_file(database: SqliteDatabase, tmp
     kept = await notes(database)
     for name in ("ours", "other"):
         assert [text for text in kept if text.startswith(name)] == [f"{name}-{n}" for n in range(300)]
+
+
+async def test_what_may_heal_is_told_as_unavailable_and_a_fault_of_ours_as_itself(
+    database: SqliteDatabase, tmp_path: Path
+) -> None:
+    with closing(connect(tmp_path / "test.db")) as other:
+        other.execute("PRAGMA busy_timeout=0")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Unavailable, match="locked"):
+            await database.write(insert("x"))  # type: ignore[arg-type]
+        other.execute("ROLLBACK")
+    await database.write(insert("x"))  # type: ignore[arg-type]
+    with pytest.raises(sqlite3.IntegrityError):
+        await database.write(insert("x"))  # type: ignore[arg-type]
+
+
+async def test_a_writer_that_cannot_start_tells_everybody_instead_of_keeping_them_waiting(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "no" / "such" / "folder" / "test.db")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="the store's writer has ended"):
+            await asyncio.wait_for(database.write(insert("x")), 30)  # type: ignore[arg-type]
+    assert database.fault is not None
+    await database.close()
+
+
+def test_a_sweep_reads_no_turn_and_no_event_that_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    prepare(path)
+    with closing(connect(path)) as connection:
+        plan = connection.execute("EXPLAIN QUERY PLAN " + turns._DUE.format(channels="?"), ("a", "a", 0, 10)).fetchall()
+    steps = [row["detail"] for row in plan]
+    assert any("inbox_due" in step for step in steps)
+    assert sum("turns_unfinished" in step for step in steps) == 2
+    assert not [
+        step
+        for step in steps
+        if step.startswith("SCAN") and step.split()[1] in ("turns", "inbox", "input") and "USING" not in step
+    ]
 
 
 def test_a_new_file_is_made_for_its_owner_only(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class Rig:
             wakeups=self.wakeups,
             profiles=lambda session: Profile(model="fake:one", system_prompt=self.options.system_prompt),
             count=count_words,
+            clock=self.clock,
             options=self.options,
         )
         return Dispatcher(

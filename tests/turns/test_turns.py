@@ -13,7 +13,7 @@ from gateway.domain.message import Role, ToolCall
 from gateway.domain.phrases import ENGLISH
 from gateway.domain.session import Session
 from gateway.ports.leases import session_lease
-from gateway.ports.model import ToolCallRequested
+from gateway.ports.model import FinishReason, ToolCallRequested
 from gateway.ports.tools import ToolContext, ToolResult, Tools, ToolSpec
 from gateway.turns.sweep import Sweep
 from tests.stores import ROUTE
@@ -92,7 +92,7 @@ async def test_no_more_sessions_run_at_once_than_allowed(rig: Rig) -> None:
     ],
 )
 async def test_a_failed_turn_says_so_once_and_shows_nothing_internal(rig: Rig, error: Exception, phrase: str) -> None:
-    rig.model.steps = [error]
+    rig.model.steps = [error, error]
     session_id = await rig.turn("hi", 1)
     (note,) = await rig.sent()
     turn_id = (await rig.rows(session_id))[0].turn_id
@@ -101,8 +101,77 @@ async def test_a_failed_turn_says_so_once_and_shows_nothing_internal(rig: Rig, e
     assert await rig.texts(session_id) == ["hi"]
 
 
+async def test_an_answer_that_a_filter_ended_is_no_answer(rig: Rig) -> None:
+    """Case A11: what a filter left of an answer is not stored as the bot's words."""
+    rig.model.steps = [("I will tell you how to", FinishReason.FILTER)]
+    session_id = await rig.turn("hi", 1)
+    assert await rig.texts(session_id) == ["hi"]
+    assert "content filter" in (await rig.sent())[0]
+
+
+async def test_an_answer_that_was_cut_off_says_so_to_the_person_only(rig: Rig) -> None:
+    rig.model.steps = [("once upon a", FinishReason.LENGTH)]
+    session_id = await rig.turn("tell me a story", 1)
+    assert await rig.texts(session_id) == ["tell me a story", "once upon a"]
+    assert await rig.sent() == [f"once upon a\n\n{ENGLISH.cut_off}"]
+
+
+async def test_a_history_the_model_finds_too_large_is_halved_once(rig: Rig) -> None:
+    for n in range(30):
+        await rig.turn(f"question {n} " + "word " * 10, n)
+    rig.model.steps = [ContextOverflow("too large")]
+    await rig.turn("still there?", 99)
+    first, second = rig.model.requests[-2:]
+    assert len(second.messages) < len(first.messages)
+    assert second.messages[-1].text == first.messages[-1].text == "still there?"
+    assert (await rig.sent())[-1] == "answer to still there?"
+
+
+async def test_an_answer_is_kept_until_the_store_can_be_used_again(rig: Rig) -> None:
+    """A disk that is full for a while costs time, and neither the answer nor a second call of the model."""
+    finish, failures = rig.store.turns.finish, [Unavailable("disk full")] * 5
+
+    async def flaky(*args: object, **more: object) -> None:
+        if failures:
+            raise failures.pop()
+        await finish(*args, **more)  # type: ignore[arg-type]
+
+    rig.store.turns.finish = flaky  # type: ignore[method-assign]
+    session_id = await rig.say("hi", 1)
+    driving = asyncio.create_task(rig.dispatcher.drive(session_id))
+    for _ in range(6):
+        await until(lambda: driving.done() or rig.clock.sleepers > 1)
+        await rig.clock.advance(20)
+    await driving
+    assert await rig.texts(session_id) == ["hi", "answer to hi"]
+    assert len(rig.model.requests) == 1
+
+
+async def test_a_stop_while_a_turn_is_being_begun_does_not_count_as_a_crash(rig: Rig) -> None:
+    session_id = await rig.say("hi", 1)
+    begin = rig.store.turns.begin
+    for _ in range(4):
+        begun = asyncio.Event()
+
+        async def slow(*args: object, begun: asyncio.Event = begun) -> object:
+            turn = await begin(*args)  # type: ignore[arg-type]
+            begun.set()
+            await asyncio.sleep(0)
+            return turn
+
+        rig.store.turns.begin = slow  # type: ignore[method-assign, assignment]
+        driving = asyncio.create_task(rig.dispatcher.drive(session_id))
+        await begun.wait()
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+    rig.store.turns.begin = begin  # type: ignore[method-assign]
+    await rig.dispatcher.drive(session_id)
+    assert await rig.texts(session_id) == ["hi", "answer to hi"]
+    assert len(rig.model.requests) == 1
+
+
 async def test_a_null_answer_and_an_error_never_become_the_bots_words(rig: Rig) -> None:
-    """A provider that answers null, then fails, then answers: no later request holds anything but real words."""
+    """Case A11: a provider answers null, then fails, then answers; no later request holds anything but real words."""
     rig.model.steps = ["", "   ", Unavailable("502 Bad Gateway"), "well again"]
     for n in range(4):
         session_id = await rig.turn(f"q{n}", n)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, cast
 
+from gateway.domain.errors import Unavailable
 from gateway.store.database import Database, Transaction
 from gateway.store.sqlite.connection import SqliteTransaction, connect
 from gateway.store.sqlite.writer import Writer
@@ -28,11 +30,17 @@ class SqliteDatabase(Database):
         self._idle: list[sqlite3.Connection] = []
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite reader")
 
+    @property
+    def fault(self) -> str | None:
+        return self._writer.fault
+
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        return cast("T", await self._writer.submit(work))
+        with _translated():
+            return cast("T", await self._writer.submit(work))
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
+        with _translated():
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
 
     async def close(self) -> None:
         await self._writer.close()
@@ -56,3 +64,17 @@ class SqliteDatabase(Database):
         connection = connect(self._path, read_only=True)
         self._readers.append(connection)
         return connection
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise what a full disk, a lock that is not let go, or a damaged page does as `Unavailable`.
+
+    A broken constraint or a wrong statement is a fault of ours, and stays what it is.
+    """
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        raise
+    except sqlite3.Error as error:
+        raise Unavailable(f"the store cannot be used at the moment: {error}") from error

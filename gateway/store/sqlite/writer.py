@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.domain.errors import Unavailable
 from gateway.store.database import Transaction
 from gateway.store.sqlite.connection import SqliteTransaction
 
@@ -37,6 +38,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
+        self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="sqlite writer", daemon=True)
         self._thread.start()
 
@@ -44,9 +46,16 @@ class Writer:
         """Return the result of `work` once it is committed. Cancelling the wait does not undo the work."""
         if self._closed:
             raise RuntimeError("the store is closed")
+        if self._fault is not None:
+            raise _ended(self._fault)
         job = _Job(work, self._loop.create_future())
         self._jobs.put(job)
         return await job.done
+
+    @property
+    def fault(self) -> str | None:
+        """What ended the thread before its time, or None while it works."""
+        return None if self._fault is None else f"the store's writer has ended: {self._fault}"
 
     async def close(self) -> None:
         """Commit what waits, then end the thread."""
@@ -56,13 +65,31 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        connection = self._connect()
+        try:
+            connection = self._connect()
+        except BaseException as error:  # whoever waits is told; there is nobody else to tell
+            self._give_up(error, [])
+            return
+        batch: list[_Job] = []
         try:
             while batch := self._take():
                 self._commit(connection, batch)
                 self._loop.call_soon_threadsafe(_resolve, batch)
+        except BaseException as error:  # the same
+            self._give_up(error, batch)
         finally:
             connection.close()
+
+    def _give_up(self, error: BaseException, batch: Sequence[_Job]) -> None:
+        """Tell everybody who waits, and whoever comes later, that nothing is written any more."""
+        self._fault = error
+        left = list(batch)
+        while not self._jobs.empty():
+            if (job := self._jobs.get_nowait()) is not None:
+                left.append(job)
+        for job in left:
+            job.error = _ended(error)
+        self._loop.call_soon_threadsafe(_resolve, left)
 
     def _take(self) -> list[_Job]:
         first = self._jobs.get()
@@ -134,3 +161,9 @@ def _resolve(batch: Sequence[_Job]) -> None:
             job.done.set_exception(job.error)
         else:
             job.done.set_result(job.result)
+
+
+def _ended(error: BaseException) -> Unavailable:
+    unavailable = Unavailable(f"the store's writer has ended: {error}")
+    unavailable.__cause__ = error
+    return unavailable

@@ -114,10 +114,12 @@ CREATE TABLE inbox (
     state TEXT NOT NULL,
     sent_at INTEGER NOT NULL,
     accepted_at INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
     body TEXT,
     UNIQUE (channel, dedupe_key)
 );
 CREATE INDEX inbox_pending ON inbox (session_id, sent_at, arrival) WHERE state = 'pending';
+CREATE INDEX inbox_due ON inbox (channel) WHERE state = 'pending';
 CREATE INDEX inbox_done ON inbox (accepted_at) WHERE state = 'done';
 
 CREATE TABLE outbox (
@@ -138,6 +140,7 @@ CREATE TABLE outbox (
     body TEXT
 );
 CREATE INDEX outbox_pending ON outbox (lane, position) WHERE state = 'pending';
+CREATE INDEX outbox_due ON outbox (channel, position) WHERE state = 'pending';
 CREATE INDEX outbox_done ON outbox (done_at) WHERE state = 'done';
 
 CREATE TABLE outbox_parts (

@@ -1,0 +1,103 @@
+"""Damage: one bad record costs that record, never the chat."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.message import Kind, Message, Role
+from gateway.domain.replay import build
+from gateway.ports.leases import session_lease
+from gateway.ports.sessions import NewSession
+from gateway.store import rows
+from gateway.store.codec import to_json
+from tests.clock import ManualClock
+from tests.stores import message, open_engine
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+fields = st.sampled_from(
+    ["content", "tool_calls", "thinking_blocks", "sender", "media", "extra", "name", "provider", "reasoning_content"]
+)
+bodies = st.dictionaries(fields, json_values, max_size=5).map(to_json) | st.text(max_size=20) | st.none()
+
+
+def stored(**columns: Any) -> dict[str, Any]:
+    """Return a row as the database gives it."""
+    plain = {"role": "user", "kind": "chat", "content": "hi", "body": None, "seq": 1, "v": 1, "tokens": 5}
+    return {**plain, "turn_id": None, "event_id": None, "created_at": 0, **columns}
+
+
+@given(bodies, st.sampled_from(["user", "assistant", "tool", "wizard", ""]), st.sampled_from(["chat", "future", ""]))
+def test_any_body_role_and_kind_is_read_as_a_row_that_can_be_replayed(body: str | None, role: str, kind: str) -> None:
+    row = rows.decode(stored(body=body, role=role, kind=kind))
+    assert isinstance(row, Message)
+    build([row], budget=1000)
+
+
+@pytest.mark.parametrize("field", ["tool_calls", "sender", "media", "thinking_blocks", "extra"])
+def test_a_damaged_field_costs_itself_and_not_the_words(field: str) -> None:
+    assert rows.decode(stored(body=to_json({field: 5}))).text == "hi"
+
+
+def test_a_row_of_a_kind_this_release_does_not_know_is_seen_by_people_only() -> None:
+    assert rows.decode(stored(kind="hologram")).kind is Kind.NOTICE
+    row = rows.decode(stored(role="wizard"))
+    assert (row.kind, row.role) == (Kind.NOTICE, Role.SYSTEM)
+
+
+async def test_an_event_that_cannot_be_read_is_set_aside_and_the_chat_goes_on(tmp_path: Path) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        session_id = await store.turns.accept(message("lost", 1), NewSession())
+        await store.turns.accept(message("kept", 2), NewSession())
+        assert session_id is not None
+        _execute(tmp_path, "UPDATE inbox SET body = '{\"route\": 5' WHERE dedupe_key = 'msg:1'")
+        lease = await store.leases.acquire(session_lease(session_id), "me", timedelta(seconds=30))
+        assert lease is not None
+        turn = await store.turns.begin(session_id, lease)
+        assert turn is not None
+        assert [row.text for row in await store.sessions.page(session_id)] == ["kept"]
+        await store.turns.finish(turn, lease, [], [], None)
+        assert await store.turns.release_if_idle(session_id, lease)
+    assert _execute(tmp_path, "SELECT body FROM inbox WHERE state = 'set aside'") == [('{"route": 5',)]
+
+
+async def test_damaged_columns_of_a_header_read_as_empty(tmp_path: Path) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        session = await store.sessions.open(message("", 1).key, NewSession(metadata={"a": 1}))
+        _execute(
+            tmp_path,
+            "UPDATE sessions SET metadata = 'x', grants = '[]', extra_roots = '{}', origin = '7', compaction = ''",
+        )
+        read = await store.sessions.get(session.id)
+        assert (read.metadata, read.grants, read.extra_roots, read.origin, read.compaction) == ({}, {}, (), None, {})
+
+
+async def test_a_mark_this_release_does_not_know_hides_its_row(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with open_engine("sqlite", tmp_path, clock) as store:
+        session_id = await store.turns.accept(message("hi", 1), NewSession())
+        assert session_id is not None
+        lease = await store.leases.acquire(session_lease(session_id), "me", timedelta(seconds=30))
+        assert lease is not None
+        await store.turns.begin(session_id, lease)
+        _execute(tmp_path, "INSERT INTO message_marks SELECT session_id, seq, 'vanished', 0 FROM messages")
+        (row,) = await store.sessions.page(session_id)
+        assert row.marks
+
+
+def _execute(folder: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(folder / "store.db")) as connection:
+        found = connection.execute(sql).fetchall()
+        connection.commit()
+    return found
