@@ -35,7 +35,9 @@ class SqlSessions(Sessions):
         self._make_id = make_id
 
     async def open(self, key: SessionKey, new: NewSession) -> Session:
-        return await self._database.write(lambda tx: open_session(tx, key, new, self._make_id, self._clock.now()))
+        return await self._database.write(
+            lambda tx: decode_header(open_session(tx, key, new, self._make_id, self._clock.now()))
+        )
 
     async def get(self, ref: str | SessionKey) -> Session:
         def work(tx: Transaction) -> Session:
@@ -124,7 +126,7 @@ class SqlSessions(Sessions):
                 workspace=source.workspace, agent=source.agent, model=source.model, mode=source.mode,
                 parent_id=source.id,
             )  # fmt: skip
-            fork = open_session(tx, key, new, self._make_id, self._clock.now())
+            fork = decode_header(open_session(tx, key, new, self._make_id, self._clock.now()))
             for row in tx.all(
                 "SELECT * FROM messages WHERE session_id = ? AND seq < ? ORDER BY seq", source.id, before
             ):
