@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -12,12 +13,16 @@ from gateway.delivery.options import DeliveryOptions
 from gateway.delivery.parts import PartSender
 from gateway.domain.backoff import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from gateway.domain.errors import AuthFailed, LeaseLost, NotDone, Unavailable, Unknown, Unreachable
-from gateway.domain.outbound import Delivery
+from gateway.domain.outbound import Delivery, Outbound, Part
+from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, Leases, lane_lease, renewed
 from gateway.ports.outbox import Outbox
 from gateway.ports.wakeups import Topic, Wakeups
+
+MOST_PARTS = 50
+"""How many messages one answer may become, at the most; a person is not to be buried."""
 
 
 class Lanes:
@@ -35,6 +40,7 @@ class Lanes:
         lease_ttl: timedelta,
         options: DeliveryOptions,
         random: Callable[[], float],
+        phrases: Phrases = ENGLISH,
     ) -> None:
         self._outbox = outbox
         self._leases = leases
@@ -45,7 +51,8 @@ class Lanes:
         self._ttl = lease_ttl
         self._options = options
         self._random = random
-        self._parts = PartSender(outbox, options.on_uncertain)
+        self._phrases = phrases
+        self._parts = PartSender(outbox, options.on_uncertain, phrases)
 
     async def work(self, lane: str) -> None:
         """Send what is due in the lane; return at once if another works it."""
@@ -88,7 +95,8 @@ class Lanes:
         parts = delivery.parts
         if not parts:
             assert delivery.outbound is not None
-            rendered = channel.render(delivery.outbound)
+            # A long text takes its time to be laid out, and others are not to wait for it.
+            rendered = await asyncio.to_thread(self._rendered, channel, delivery.outbound)
             if not rendered:
                 await self._outbox.dead(delivery.id, lease, "there is nothing to show")
                 return
@@ -96,6 +104,14 @@ class Lanes:
         for part in parts:
             await self._parts.send(channel, delivery.route, part, lease, parts)
         logger.bind(parts=len(parts)).info("delivered")
+
+    def _rendered(self, channel: Channel, outbound: Outbound) -> Sequence[Part]:
+        """Render, and bound the number of messages that one answer may become."""
+        rendered = channel.render(outbound)
+        if len(rendered) <= MOST_PARTS:
+            return rendered
+        logger.bind(parts=len(rendered)).warning("an answer of too many messages is cut off")
+        return [*rendered[: MOST_PARTS - 1], channel.render(Outbound(text=self._phrases.cut_off))[0]]
 
     async def _not_done(self, delivery: Delivery, lease: Lease, error: NotDone) -> bool:
         if error.fatal:

@@ -22,6 +22,18 @@ TrunklineError
 
 from __future__ import annotations
 
+import math
+
+LONGEST_WAIT = 86_400.0
+"""The longest wait, in seconds, that another side is obeyed in; a limit beyond a day is a mistake of theirs."""
+
+
+def bounded_wait(seconds: float | None) -> float | None:
+    """Return the wait another side asks for as one that can be kept: finite, not negative, at most a day."""
+    if seconds is None:
+        return None
+    return LONGEST_WAIT if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT)
+
 
 class TrunklineError(Exception):
     """The root of every error raised on purpose."""
@@ -48,7 +60,7 @@ class Unavailable(TrunklineError, ConnectionError):
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after = bounded_wait(retry_after)
 
 
 class AuthFailed(TrunklineError, PermissionError):
@@ -99,7 +111,7 @@ class NotDone(DeliveryError):
     ) -> None:
         super().__init__(f"the platform did not take the message: {code}")
         self.code = code
-        self.retry_after = retry_after
+        self.retry_after = bounded_wait(retry_after)
         self.fatal = fatal
         self.formatting = formatting
 

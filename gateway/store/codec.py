@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LATEST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 INBOUND = TypeAdapter(Inbound)
 MEDIA = TypeAdapter(tuple[MediaRef, ...])
@@ -37,8 +38,8 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """Return a stored moment, in UTC."""
-    return _EPOCH + timedelta(microseconds=micros)
+    """Return a stored moment, in UTC; one that is no moment, as damage makes it, is the nearest that is."""
+    return _EPOCH + timedelta(microseconds=min(max(micros, 0), _LATEST) if isinstance(micros, int) else 0)
 
 
 def maybe_from_micros(micros: int | None) -> datetime | None:

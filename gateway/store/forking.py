@@ -38,14 +38,14 @@ def fork(tx: Transaction, source: Session, before: int, key: SessionKey, make_id
     kept = tx.all("SELECT * FROM messages WHERE session_id = ? AND seq < ? ORDER BY seq", source.id, before)
     # A summary of rows that the fork does not have would tell it of things to come.
     keeps_summary = source.consolidated_through < before
-    made = open_session(tx, key, _like(source, keeps_summary), make_id, now)
+    made: str = open_session(tx, key, _like(source, keeps_summary), make_id, now)["id"]
     copies = [replace(rows.decode(row), turn_id=None, event_id=None) for row in kept]
-    appending.append(tx, made.id, copies, now)
+    appending.append(tx, made, copies, now)
     for place, row in enumerate(kept, start=1):
-        tx.execute(_COPY_MARKS, made.id, place, source.id, row["seq"])
+        tx.execute(_COPY_MARKS, made, place, source.id, row["seq"])
     if keeps_summary:
-        _keep_summary(tx, made.id, source, [row["seq"] for row in kept])
-    return decode_header(header_row(tx, made.id))
+        _keep_summary(tx, made, source, [row["seq"] for row in kept])
+    return decode_header(header_row(tx, made))
 
 
 def _like(source: Session, keeps_summary: bool) -> NewSession:

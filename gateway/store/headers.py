@@ -26,15 +26,21 @@ ON CONFLICT (key) WHERE closed_at IS NULL AND deleted_at IS NULL DO NOTHING
 """
 
 
-def open_session(tx: Transaction, key: SessionKey, new: NewSession, make_id: IdMaker, now: datetime) -> Session:
-    """Return the open session of `key`, made from `new` if there is none."""
+def open_session(tx: Transaction, key: SessionKey, new: NewSession, make_id: IdMaker, now: datetime) -> Row:
+    """Return the row of the open session of `key`, made from `new` if there is none."""
     if (row := find_open(tx, key)) is not None:
-        return decode_header(row)
-    moment = to_micros(now)
+        return row
+    _insert(tx, key, new, make_id(), to_micros(now))
+    row = find_open(tx, key)
+    assert row is not None
+    return row
+
+
+def _insert(tx: Transaction, key: SessionKey, new: NewSession, id: str, moment: int) -> None:
     origin = new.origin
     tx.execute(
         _INSERT,
-        make_id(),
+        id,
         str(key),
         key.channel,
         new.workspace,
@@ -48,9 +54,6 @@ def open_session(tx: Transaction, key: SessionKey, new: NewSession, make_id: IdM
         moment,
         moment,
     )
-    row = find_open(tx, key)
-    assert row is not None
-    return decode_header(row)
 
 
 def find_open(tx: Transaction, key: SessionKey) -> Row | None:

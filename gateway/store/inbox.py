@@ -40,14 +40,14 @@ def store(
     )
     if not accepted:
         return None
-    session = open_session(tx, inbound.key, new, make_id, now)
+    session_id: str = open_session(tx, inbound.key, new, make_id, now)["id"]
     tx.execute(
         "UPDATE inbox SET session_id = ? WHERE channel = ? AND dedupe_key = ?",
-        session.id,
+        session_id,
         inbound.route.channel,
         inbound.dedupe_key,
     )
-    return session.id
+    return session_id
 
 
 def pending(tx: Transaction, session_id: str) -> Sequence[Row]:

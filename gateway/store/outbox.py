@@ -65,12 +65,16 @@ class SqlOutbox(Outbox):
     async def next(self, lane: str, lease: Lease) -> Delivery | None:
         def work(tx: Transaction) -> Delivery | None:
             check_lease(tx, lease, lane_lease(lane))
-            head = tx.one(_HEAD, lane)
-            if head is None or (head["not_before"] or 0) > to_micros(self._clock.now()):
-                return None
-            return outbox_rows.read(tx, head)
+            while (head := tx.one(_HEAD, lane)) is not None:
+                if (head["not_before"] or 0) > to_micros(self._clock.now()):
+                    return None
+                if (delivery := outbox_rows.read_sendable(tx, head)) is not None:
+                    return delivery
+                # One that cannot be read must not hold up those behind it; it stays, to be looked at.
+                self._end(tx, head["id"], DeliveryState.DEAD, "damaged: it cannot be read")
+            return None
 
-        return await self._database.read(work)
+        return await self._database.write(work)
 
     async def save_parts(self, delivery_id: str, lease: Lease, parts: Sequence[Part]) -> Sequence[StoredPart]:
         def work(tx: Transaction) -> Sequence[StoredPart]:

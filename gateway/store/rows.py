@@ -70,7 +70,7 @@ def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
         turn_id=row["turn_id"],
         event_id=row["event_id"],
         created_at=from_micros(row["created_at"]),
-        tokens=row["tokens"],
+        tokens=row["tokens"] if isinstance(row["tokens"], int) else None,
         marks=marks,
         **{field: value if isinstance(value := body.get(field), str) else None for field in _PLAIN},
     )

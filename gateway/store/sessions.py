@@ -41,7 +41,9 @@ class SqlSessions(Sessions):
         self._make_id = make_id
 
     async def open(self, key: SessionKey, new: NewSession) -> Session:
-        return await self._database.write(lambda tx: open_session(tx, key, new, self._make_id, self._clock.now()))
+        return await self._database.write(
+            lambda tx: decode_header(open_session(tx, key, new, self._make_id, self._clock.now()))
+        )
 
     async def get(self, ref: str | SessionKey) -> Session:
         def work(tx: Transaction) -> Session:

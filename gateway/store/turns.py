@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from gateway.domain.errors import LeaseLost
 from gateway.domain.inbound import Inbound, as_row
-from gateway.domain.keys import SessionKey
+from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.outbound import NewDelivery
 from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
@@ -19,7 +19,7 @@ from gateway.ports.sessions import NewSession
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
 from gateway.store import appending, inbox, leases, outbox_rows, rows
-from gateway.store.codec import ROUTE, dump, from_micros, to_json, to_micros
+from gateway.store.codec import ROUTE, dump, from_micros, parsed_json, to_json, to_micros
 from gateway.store.database import Database, Row, Transaction
 from gateway.store.guard import check_lease
 from gateway.store.headers import IdMaker, header_row
@@ -252,11 +252,13 @@ def _store_usage(tx: Transaction, turn: Turn, usage: Usage, now: int) -> None:
 
 def _turn(tx: Transaction, turn_id: str) -> Turn:
     row: Any = tx.one("SELECT * FROM turns WHERE id = ?", turn_id)
+    key = SessionKey.parse(header_row(tx, row["session_id"])["key"])
     return Turn(
         id=row["id"],
         session_id=row["session_id"],
-        key=SessionKey.parse(header_row(tx, row["session_id"])["key"]),
-        route=ROUTE.validate_json(row["route"]),
+        key=key,
+        # A damaged route costs the mark of which message is answered, not the answer.
+        route=parsed_json(ROUTE, row["route"]) or Route(key.channel, key.chat_id, key.thread),
         attempt=row["attempt"],
         state=TurnState(row["state"]),
         started_at=from_micros(row["started_at"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from gateway.ports.model import (
     UsageReported,
 )
 
+_VISIBLE = "LNPS"
+"""The categories of letters, numbers, punctuation and symbols; spaces, controls and joiners alone are no answer."""
+
 
 @dataclass(slots=True)
 class Answer:
@@ -33,7 +37,7 @@ class Answer:
     @property
     def is_blank(self) -> bool:
         """Whether there is nothing to show and nothing to run; such an answer is never stored."""
-        return not self.calls and not self.text.strip()
+        return not self.calls and not any(unicodedata.category(character)[0] in _VISIBLE for character in self.text)
 
     def as_row(self) -> Message:
         """Return the assistant row.

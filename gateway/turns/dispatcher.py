@@ -37,6 +37,7 @@ class Dispatcher:
         self._owner = owner
         self._ttl = lease_ttl
         self._slots = asyncio.Semaphore(max_concurrent)
+        self._suspects = asyncio.Lock()
         self._is_draining = False
 
     def drain(self) -> None:
@@ -65,7 +66,9 @@ class Dispatcher:
     async def _work(self, session_id: str, lease: Lease) -> None:
         while not self._is_draining:
             turn = await self._begin(session_id, lease)
-            if turn is not None:
+            if turn is not None and turn.attempt > 1:
+                await self._run_suspect(turn, lease)
+            elif turn is not None:
                 await self._run(turn, lease)
             elif await self._turns.release_if_idle(session_id, lease):
                 return
@@ -79,6 +82,22 @@ class Dispatcher:
             if (turn := await beginning) is not None:
                 await self._set_down(turn, lease)
             raise
+
+    async def _run_suspect(self, turn: Turn, lease: Lease) -> None:
+        """Run a turn that was there when a process died, one such turn at a time.
+
+        One of them may have ended the process, and those that only happened to run must not be set aside with it. While
+        it waits for the others it is set down, so that a death in that time does not count against it.
+        """
+        if not self._suspects.locked():
+            async with self._suspects:
+                await self._run(turn, lease)
+            return
+        await self._set_down(turn, lease)
+        async with self._suspects:
+            resumed = await self._begin(turn.session_id, lease)
+            if resumed is not None:
+                await self._run(resumed, lease)
 
     async def _run(self, turn: Turn, lease: Lease) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from gateway.domain.errors import NotFound
+from gateway.domain.errors import NotFound, TrunklineError
 from gateway.domain.inbound import Inbound
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import ENGLISH, Phrases
@@ -76,7 +76,14 @@ class Intake:
         if self._commands is not None and await self._commands.handle(inbound):
             return
         await self._reset_if_over(inbound)
-        session_id = await self._turns.accept(inbound, self._new_session(inbound))
+        try:
+            session_id = await self._turns.accept(inbound, self._new_session(inbound))
+        except TrunklineError:
+            raise
+        except Exception:  # the supervised boundary of intake: an event we stumble over must not hold up all behind it
+            log.exception("an event could not be stored by a fault of ours, and is refused for good")
+            await self._tell_refused(inbound)
+            return
         if session_id is None:
             log.info("a repeat of an accepted message")
             return
@@ -94,6 +101,15 @@ class Intake:
         if self._resets.is_over(session.updated_at, self._clock.now()):
             await self._sessions.close(inbound.key)
             logger.bind(session=str(inbound.key)).info("the session was over; a new one begins")
+
+    async def _tell_refused(self, inbound: Inbound) -> None:
+        note = NewDelivery(
+            route=inbound.route,
+            outbound=Outbound(text=self._phrases.failed.format(reference=inbound.dedupe_key)),
+            dedupe_key=f"refused:{inbound.event_id}",
+        )
+        if await self._outbox.enqueue([note]):
+            await self._wakeups.wake(Topic.LANE, inbound.route.lane)
 
     async def _tell_stranger(self, inbound: Inbound, decision: Decision) -> None:
         """Say, at most once a day to each person, which id the owner needs.

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from loguru import logger
 
+from gateway.delivery.lanes import MOST_PARTS
 from gateway.delivery.options import OnUncertain
 from gateway.domain.backoff import LONGEST_SECONDS, backoff
-from gateway.domain.errors import AuthFailed, Gone, NotDone, Unavailable, Unknown, Unreachable
+from gateway.domain.errors import LONGEST_WAIT, AuthFailed, Gone, NotDone, Unavailable, Unknown, Unreachable
 from gateway.domain.keys import Route
 from gateway.domain.outbound import DeliveryState
 from gateway.domain.phrases import ENGLISH
@@ -262,6 +263,22 @@ async def test_a_fault_of_ours_keeps_the_delivery_and_is_said_in_the_log_only(ri
     await rig.clock.advance(1)
     await rig.work()
     assert rig.channel.texts == ["ab"]
+
+
+async def test_nobody_is_buried_under_the_parts_of_one_answer(rig: Rig) -> None:
+    await rig.send("abcd" * 5000)
+    assert len(rig.channel.shown) == MOST_PARTS
+    assert rig.channel.texts[-1] == ENGLISH.cut_off[:4]
+
+
+@pytest.mark.parametrize("asked", [float("nan"), float("inf"), -5.0, 1e30, 1e12])
+async def test_a_wait_that_cannot_be_kept_is_bounded(rig: Rig, asked: float) -> None:
+    rig.channel.fail(NotDone("too many requests", retry_after=asked))
+    await rig.send("ab")
+    (found,) = await rig.store.outbox.list()
+    assert found.not_before is not None
+    waits = (found.not_before - rig.clock.now()).total_seconds()
+    assert waits == (0 if asked < 0 else LONGEST_WAIT)
 
 
 async def test_two_workers_of_one_lane_show_each_part_once(rig: Rig) -> None:

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.message import Kind, Message, Role
+from gateway.domain.outbound import DeliveryState, Part, PartState
 from gateway.domain.replay import build
-from gateway.ports.leases import session_lease
+from gateway.ports.leases import lane_lease, session_lease
 from gateway.ports.sessions import NewSession
 from gateway.store import rows
 from gateway.store.codec import to_json
 from tests.clock import ManualClock
-from tests.stores import message, open_engine
+from tests.stores import ROUTE, delivery, message, open_engine
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
@@ -70,6 +71,80 @@ async def test_an_event_that_cannot_be_read_is_set_aside_and_the_chat_goes_on(tm
         await store.turns.finish(turn, lease, [], [], None)
         assert await store.turns.release_if_idle(session_id, lease)
     assert _execute(tmp_path, "SELECT body FROM inbox WHERE state = 'set aside'") == [('{"route": 5',)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE outbox SET body = 'x' WHERE dedupe_key = 'test:1'",
+        "UPDATE outbox SET body = NULL WHERE dedupe_key = 'test:1'",
+        "UPDATE outbox SET route = '{}' WHERE dedupe_key = 'test:1'",
+        "UPDATE outbox_parts SET body = 'x'",
+        "UPDATE outbox_parts SET body = NULL",
+    ],
+)
+async def test_a_delivery_that_cannot_be_read_is_dead_and_its_lane_goes_on(tmp_path: Path, damage: str) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        await store.outbox.enqueue([delivery("lost", 1), delivery("kept", 2)])
+        lease = await store.leases.acquire(lane_lease(ROUTE.lane), "me", timedelta(seconds=30))
+        assert lease is not None
+        first = await store.outbox.next(ROUTE.lane, lease)
+        assert first is not None
+        if "parts" in damage:
+            await store.outbox.save_parts(first.id, lease, [Part(text="lost")])
+        _execute(tmp_path, damage)
+        second = await store.outbox.next(ROUTE.lane, lease)
+        assert second is not None
+        assert second.outbound is not None
+        assert second.outbound.text == "kept"
+        (dead,) = await store.outbox.list(state=DeliveryState.DEAD)
+        assert (dead.id, dead.error) == (first.id, "damaged: it cannot be read")
+
+
+async def test_a_part_in_a_state_that_is_none_is_looked_for_before_it_is_sent(tmp_path: Path) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        await store.outbox.enqueue([delivery("a", 1)])
+        lease = await store.leases.acquire(lane_lease(ROUTE.lane), "me", timedelta(seconds=30))
+        assert lease is not None
+        first = await store.outbox.next(ROUTE.lane, lease)
+        assert first is not None
+        await store.outbox.save_parts(first.id, lease, [Part(text="a")])
+        _execute(tmp_path, "UPDATE outbox_parts SET state = 'levitating'")
+        again = await store.outbox.next(ROUTE.lane, lease)
+        assert again is not None
+        assert (again.parts[0].state, again.parts[0].opening_since is not None) == (PartState.OPENING, True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE sessions SET origin = '{\"kind\": 5}', metadata = 'x'",
+        "UPDATE sessions SET updated_at = 9000000000000000000, created_at = -5",
+        "UPDATE turns SET route = 'x'",
+        "UPDATE leases SET expires_at = 0",
+        "UPDATE messages SET tokens = 'many', created_at = 9000000000000000000",
+    ],
+)
+async def test_a_chat_with_a_damaged_record_takes_messages_in_and_answers(tmp_path: Path, damage: str) -> None:
+    clock = ManualClock()
+    async with open_engine("sqlite", tmp_path, clock) as store:
+        session_id = await store.turns.accept(message("one", 1), NewSession())
+        assert session_id is not None
+        lease = await store.leases.acquire(session_lease(session_id), "me", timedelta(seconds=30))
+        assert lease is not None
+        await store.turns.begin(session_id, lease)
+        await clock.advance(31)
+        _execute(tmp_path, damage)
+        assert await store.turns.accept(message("two", 2), NewSession()) == session_id
+        lease = await store.leases.acquire(session_lease(session_id), "me", timedelta(seconds=30))
+        assert lease is not None
+        turn = await store.turns.begin(session_id, lease)
+        assert turn is not None
+        assert turn.route.key == ROUTE.key
+        await store.turns.finish(turn, lease, [], [], None)
+        assert (await store.sessions.get(session_id)).key == ROUTE.key
+        await store.sessions.page(session_id)
+        assert await store.leases.holders() != []
 
 
 async def test_damaged_columns_of_a_header_read_as_empty(tmp_path: Path) -> None:

@@ -169,6 +169,23 @@ async def test_a_writer_that_cannot_start_tells_everybody_instead_of_keeping_the
     await database.close()
 
 
+async def test_nothing_is_accepted_into_a_file_that_was_removed_while_it_was_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    prepare(path)
+    database = SqliteDatabase(path)
+    await database.write(lambda tx: tx.execute("INSERT INTO leases VALUES ('a', 'me', 1, 1)"))
+    assert database.fault is None
+    path.rename(tmp_path / "elsewhere.db")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="removed or replaced"):
+            await database.write(lambda tx: tx.execute("INSERT INTO leases VALUES ('b', 'me', 1, 1)"))
+    assert database.fault is not None
+    (tmp_path / "elsewhere.db").rename(path)
+    await database.write(lambda tx: tx.execute("INSERT INTO leases VALUES ('b', 'me', 1, 1)"))
+    assert database.fault is None
+    await database.close()
+
+
 def test_a_sweep_reads_no_turn_and_no_event_that_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     prepare(path)

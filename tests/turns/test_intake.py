@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.domain.errors import NotFound
+from gateway.domain.errors import NotFound, Unavailable
+from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import Sender
 from gateway.domain.origins import Origin
 from gateway.domain.policy import Rules
+from gateway.ports.sessions import NewSession
 from tests.stores import ROUTE, message
 from tests.turns.conftest import Rig
 
@@ -84,3 +86,29 @@ async def test_another_bot_is_not_answered(rig: Rig) -> None:
     await rig.intake(message("beep", 1, sender=Sender(id="B1", is_bot=True)))
     with pytest.raises(NotFound):
         await rig.store.sessions.get(ROUTE.key)
+
+
+async def test_an_event_we_stumble_over_is_refused_for_good_and_its_sender_told(rig: Rig) -> None:
+    """Case E14: an event that can never be stored must not hold up all that come after it."""
+    accept = rig.store.turns.accept
+
+    async def stumbles(inbound: Inbound, new: NewSession) -> str | None:
+        if inbound.text == "poison":
+            raise ZeroDivisionError
+        return await accept(inbound, new)
+
+    rig.store.turns.accept = stumbles  # type: ignore[method-assign]
+    for n, text in enumerate(["poison", "poison", "fine"]):
+        await rig.intake(message(text, min(n, 1)))
+    assert len(await rig.sent()) == 2
+    await rig.turn("next", 9)
+    assert (await rig.sent())[-1].endswith("next")
+
+
+async def test_an_event_that_cannot_be_stored_at_the_moment_must_come_again(rig: Rig) -> None:
+    async def full(inbound: Inbound, new: NewSession) -> str | None:
+        raise Unavailable("disk full")
+
+    rig.store.turns.accept = full  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await rig.intake(message("hi", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -172,7 +173,7 @@ async def test_a_stop_while_a_turn_is_being_begun_does_not_count_as_a_crash(rig:
 
 async def test_a_null_answer_and_an_error_never_become_the_bots_words(rig: Rig) -> None:
     """Case A11: a provider answers null, then fails, then answers; no later request holds anything but real words."""
-    rig.model.steps = ["", "   ", Unavailable("502 Bad Gateway"), "well again"]
+    rig.model.steps = ["", " \u200b\ufeff ", Unavailable("502 Bad Gateway"), "well again"]
     for n in range(4):
         session_id = await rig.turn(f"q{n}", n)
     assert [m.text for m in rig.model.requests[-1].messages] == ["q0\n\nq1\n\nq2\n\nq3"]
@@ -218,16 +219,51 @@ async def test_a_runner_that_lost_its_lease_writes_nothing(rig: Rig) -> None:
 async def test_a_turn_that_ended_the_process_twice_is_set_aside_with_one_note(rig: Rig) -> None:
     session_id = await rig.say("poison", 1)
     for _ in range(2):
-        lease = await rig.store.leases.acquire(session_lease(session_id), "dies", rig.dispatcher._ttl)
-        assert lease is not None
-        await rig.store.turns.begin(session_id, lease)
-        await rig.store.leases.release(lease)
+        await _die_in_a_turn(rig, session_id)
     await rig.dispatcher.drive(session_id)
     assert rig.model.requests == []
     (note,) = await rig.sent()
     assert note.startswith(ENGLISH.set_aside.split("(")[0])
     await rig.turn("and now?", 2)
     assert (await rig.texts(session_id))[-1].startswith("answer to")
+
+
+async def test_turns_that_only_happened_to_run_are_not_set_aside_with_the_one_that_kills(rig: Rig) -> None:
+    """Three turns run when the process dies; of those, one ends the next process too. Only that one is set aside."""
+    ids = [await rig.say(text, n, route=Route("slack", f"D{n}")) for n, text in enumerate(["poison", "one", "two"])]
+    for id in ids:
+        await _die_in_a_turn(rig, id)
+    rig.model.gate.clear()
+    second = rig.new_dispatcher("second")
+    tasks = [asyncio.create_task(second.drive(id)) for id in ids]
+    await until(lambda: len(rig.model.requests) == 1)
+    for _ in range(50):
+        await rig.store.leases.holders()
+    assert [request.messages[-1].text for request in rig.model.requests] == ["poison"]
+    await _kill(rig, tasks)
+    rig.model.gate = asyncio.Event()
+    rig.model.gate.set()
+    await asyncio.gather(*(rig.new_dispatcher("third").drive(id) for id in ids))
+    sent = await rig.sent()
+    assert len([text for text in sent if "put it aside" in text]) == 1
+    assert {"answer to one", "answer to two"} <= set(sent)
+
+
+async def _die_in_a_turn(rig: Rig, session_id: str) -> None:
+    """Leave a turn as a process does that is killed in it."""
+    lease = await rig.store.leases.acquire(session_lease(session_id), "dies", timedelta(seconds=30))
+    assert lease is not None
+    await rig.store.turns.begin(session_id, lease)
+    await rig.store.leases.release(lease)
+
+
+async def _kill(rig: Rig, tasks: list[asyncio.Task[None]]) -> None:
+    """End tasks as a kill does: what they would still write is refused, since their leases are gone."""
+    for lease in await rig.store.leases.holders():
+        await rig.store.leases.release(lease)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_stop_in_good_order_sets_the_turn_down_and_does_not_count(rig: Rig) -> None:

@@ -25,14 +25,21 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._writer = Writer(lambda: connect(path))
+        self._identity: tuple[int, int] | None = None
+        self._writer = Writer(self._connect, self._check_file)
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite reader")
 
     @property
     def fault(self) -> str | None:
-        return self._writer.fault
+        if self._writer.fault is not None:
+            return self._writer.fault
+        try:
+            self._check_file()
+        except Unavailable as error:
+            return str(error)
+        return None
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         with _translated():
@@ -47,6 +54,16 @@ class SqliteDatabase(Database):
         await asyncio.to_thread(self._pool.shutdown)
         while self._readers:
             self._readers.pop().close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self._path)
+        self._identity = _identity(self._path)
+        return connection
+
+    def _check_file(self) -> None:
+        """Refuse to write into a file that is no longer there: what is accepted would be gone with this process."""
+        if self._identity is not None and _identity(self._path) != self._identity:
+            raise Unavailable(f"the database {self._path} was removed or replaced while it was in use; start anew")
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         # There are as many connections as threads at the most; list.pop and append are atomic.
@@ -78,3 +95,11 @@ def _translated() -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise Unavailable(f"the store cannot be used at the moment: {error}") from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -33,8 +33,10 @@ class _Job:
 class Writer:
     """Takes units of work from any task of one event loop and commits them in the order they came."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection], check: Callable[[], None] = lambda: None) -> None:
+        """Connect in the thread; `check` is called before each commit, and raises `Unavailable` to refuse it."""
         self._connect = connect
+        self._check = check
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
@@ -108,6 +110,14 @@ class Writer:
         return batch
 
     def _commit(self, connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
+        try:
+            self._check()
+            connection.execute("BEGIN IMMEDIATE")
+        except (sqlite3.Error, Unavailable) as error:
+            # Nobody of the batch can write now, and each would wait as long to learn it.
+            for job in batch:
+                job.error = error
+            return
         if len(batch) == 1:
             _alone(connection, batch[0])
             return
@@ -117,11 +127,10 @@ class Writer:
             # A full disk or a failed flush undoes the whole batch: find out which of them can be kept, one by one.
             _roll_back(connection)
             for job in batch:
-                _alone(connection, job)
+                _begin_alone(connection, job)
 
 
 def _together(connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
     transaction = SqliteTransaction(connection)
     for job in batch:
         job.result = job.error = None
@@ -137,10 +146,18 @@ def _together(connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
     connection.execute("COMMIT")
 
 
+def _begin_alone(connection: sqlite3.Connection, job: _Job) -> None:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        job.error = error
+    else:
+        _alone(connection, job)
+
+
 def _alone(connection: sqlite3.Connection, job: _Job) -> None:
     job.result = job.error = None
     try:
-        connection.execute("BEGIN IMMEDIATE")
         job.result = job.work(SqliteTransaction(connection))
         connection.execute("COMMIT")
     except BaseException as error:  # handed to whoever waits for this job; the thread serves the others
