@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from gateway.domain.errors import NotFound
@@ -13,10 +12,8 @@ from gateway.store.codec import to_micros
 from gateway.store.database import Transaction
 
 
-def append(tx: Transaction, session_id: str, messages: Sequence[Message], now: datetime) -> Sequence[Message]:
-    """Append rows to a live session and return them with their places; costs the same however long the session is."""
-    if not messages:
-        return ()
+def append(tx: Transaction, session_id: str, messages: Sequence[Message], now: datetime) -> int:
+    """Append rows to a live session and return the seq of the first; costs the same however long the session is."""
     header = tx.one(
         """
         UPDATE sessions SET last_seq = last_seq + ?, message_count = message_count + ?, updated_at = ?
@@ -29,9 +26,8 @@ def append(tx: Transaction, session_id: str, messages: Sequence[Message], now: d
     )
     if header is None:
         raise NotFound(f"no session has the id {session_id!r}")
-    first = header["last_seq"] - len(messages) + 1
-    placed = [replace(row, seq=seq, created_at=row.created_at or now) for seq, row in enumerate(messages, start=first)]
-    for row in placed:
-        rows.insert(tx, session_id, row, now)
-    naming.name_after(tx, session_id, header, placed)
-    return placed
+    first: int = header["last_seq"] - len(messages) + 1
+    for seq, row in enumerate(messages, start=first):
+        rows.insert(tx, session_id, row, seq, now)
+    naming.name_after(tx, session_id, header, messages)
+    return first

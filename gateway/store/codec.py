@@ -39,7 +39,10 @@ def to_micros(moment: datetime) -> int:
 
 def from_micros(micros: int) -> datetime:
     """Return a stored moment, in UTC; one that is no moment, as damage makes it, is the nearest that is."""
-    return _EPOCH + timedelta(microseconds=min(max(micros, 0), _LATEST) if isinstance(micros, int) else 0)
+    if not isinstance(micros, int):
+        return _EPOCH
+    seconds, rest = divmod(min(max(micros, 0), _LATEST), 1_000_000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
 
 
 def maybe_from_micros(micros: int | None) -> datetime | None:
@@ -64,7 +67,12 @@ def parsed(adapter: TypeAdapter[T], value: Any) -> T | None:
 
 def parsed_json(adapter: TypeAdapter[T], text: str | None) -> T | None:
     """Return a stored JSON value, or None where it is null or damaged."""
-    return parsed(adapter, from_json(text, {}) or None)
+    if text is None:
+        return None
+    try:
+        return adapter.validate_json(text)
+    except ValidationError:
+        return None
 
 
 def to_json(value: Any) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from gateway.domain.keys import SessionKey
 from gateway.domain.session import Session
 from gateway.ports.sessions import NewSession
-from gateway.store import appending, rows
+from gateway.store import appending, listing, rows
 from gateway.store.codec import to_json
 from gateway.store.database import Transaction
 from gateway.store.headers import IdMaker, decode_header, header_row, open_session
@@ -36,11 +36,17 @@ SELECT ?, ?, mark, marked_at FROM message_marks WHERE session_id = ? AND seq = ?
 def fork(tx: Transaction, source: Session, before: int, key: SessionKey, make_id: IdMaker, now: datetime) -> Session:
     """Open a session under `key` with copies of the rows of `source` below seq `before`."""
     kept = tx.all("SELECT * FROM messages WHERE session_id = ? AND seq < ? ORDER BY seq", source.id, before)
+    hidden = listing.marks(tx, source.id, 0, before)
     # A summary of rows that the fork does not have would tell it of things to come.
     keeps_summary = source.consolidated_through < before
     made: str = open_session(tx, key, _like(source, keeps_summary), make_id, now)["id"]
-    copies = [replace(rows.decode(row), turn_id=None, event_id=None) for row in kept]
-    appending.append(tx, made, copies, now)
+    copies = [
+        # With their marks, so that nothing hidden becomes the fork's title or preview.
+        replace(rows.decode(row, hidden.get(row["seq"], frozenset())), turn_id=None, event_id=None)
+        for row in kept
+    ]
+    if copies:
+        appending.append(tx, made, copies, now)
     for place, row in enumerate(kept, start=1):
         tx.execute(_COPY_MARKS, made, place, source.id, row["seq"])
     if keeps_summary:

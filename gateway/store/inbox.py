@@ -79,12 +79,11 @@ def claim(
             claimed.append((row, event))
     if not claimed:
         return None
-    placed = appending.append(
-        tx, session_id, [replace(as_row(event), turn_id=turn_id, tokens=row["tokens"]) for row, event in claimed], now
-    )
+    added = [replace(as_row(event), turn_id=turn_id, tokens=row["tokens"]) for row, event in claimed]
+    first = appending.append(tx, session_id, added, now)
     for row, _ in claimed:
         _done(tx, row, turn_id)
-    return placed, claimed[-1][1].route
+    return [replace(row, seq=seq) for seq, row in enumerate(added, start=first)], claimed[-1][1].route
 
 
 def forget(tx: Transaction, now: datetime) -> int:

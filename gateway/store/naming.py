@@ -19,9 +19,13 @@ def name_after(tx: Transaction, session_id: str, header: Row, added: Sequence[Me
     for role in _SPEAKERS:
         if header["preview_role"] != role and (text := preview(row for row in added if row.role is role)):
             tx.execute("UPDATE sessions SET preview = ?, preview_role = ? WHERE id = ?", text, role, session_id)
-    asked = next((row for row in added if row.role is Role.USER and row.kind is Kind.CHAT and row.text.strip()), None)
+    asked = next((row for row in added if _is_question(row)), None)
     if asked is not None:
         set_title(tx, session_id, first_line_title(asked.text), TitleSource.FIRST_LINE)
+
+
+def _is_question(row: Message) -> bool:
+    return row.role is Role.USER and row.kind is Kind.CHAT and not row.marks and bool(row.text.strip())
 
 
 def set_title(tx: Transaction, session_id: str, title: str, source: TitleSource) -> bool:

@@ -20,6 +20,7 @@ from gateway.store.leases import SqlLeases
 from gateway.store.outbox import SqlOutbox
 from gateway.store.sessions import SqlSessions
 from gateway.store.sqlite.database import SqliteDatabase
+from gateway.store.sqlite.indexing import index_new_rows
 from gateway.store.sqlite.migrate import prepare
 from gateway.store.turns import SqlTurns
 
@@ -55,7 +56,7 @@ async def open_store(url: str, *, clock: Clock, make_id: IdMaker, count: TokenCo
     """
     path = sqlite_path(url)
     await asyncio.to_thread(prepare, path)
-    database = SqliteDatabase(path)
+    database = SqliteDatabase(path, before_commit=index_new_rows)
     try:
         yield Store(
             sessions=SqlSessions(database, clock, make_id),

@@ -36,16 +36,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
-def with_tokens(message: Message, count: TokenCounter) -> Message:
-    """Return the row with its token count, which is made once, here."""
-    if message.tokens is not None:
-        return message
-    return replace(message, tokens=count(countable_text(message)) + TOKENS_PER_MESSAGE)
+def counted(message: Message, count: TokenCounter, turn_id: str | None) -> Message:
+    """Return the row as one of a turn, with its token count, which is made once, here."""
+    tokens = message.tokens
+    if tokens is None:
+        tokens = count(countable_text(message)) + TOKENS_PER_MESSAGE
+    return replace(message, turn_id=turn_id, tokens=tokens)
 
 
-def insert(tx: Transaction, session_id: str, row: Message, now: datetime) -> None:
-    """Insert a row at the place it names."""
-    tx.execute(_INSERT, session_id, *_columns(row, now))
+def insert(tx: Transaction, session_id: str, row: Message, seq: int, now: datetime) -> None:
+    """Insert a row at a place."""
+    tx.execute(_INSERT, session_id, seq, *_columns(row, now))
 
 
 def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
@@ -103,7 +104,7 @@ def _columns(row: Message, now: datetime) -> tuple[Any, ...]:
     body = _body(row)
     created_at = to_micros(row.created_at or now)
     assert row.tokens is not None
-    columns = (row.seq, row.v, row.role, row.kind, text, to_json(body) if body else None, row.turn_id, row.event_id)
+    columns = (row.v, row.role, row.kind, text, to_json(body) if body else None, row.turn_id, row.event_id)
     return (*columns, row.tokens, created_at)
 
 

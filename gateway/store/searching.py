@@ -26,13 +26,20 @@ WHERE sessions.deleted_at IS NULL ORDER BY hits.rank
 """
 
 
+_TITLES = """
+SELECT sessions.* FROM titles_fts JOIN sessions ON sessions.number = titles_fts.rowid
+WHERE titles_fts MATCH ? AND sessions.deleted_at IS NULL ORDER BY titles_fts.rank LIMIT ?
+"""
+
+
 def search(tx: Transaction, words: str, limit: int) -> Sequence[Found]:
     """Return sessions whose title holds all the words, then the rows that do, best first."""
     wanted = words.split()
     if not any(character.isalnum() for word in wanted for character in word):
         raise Refused(f"expected at least one word to search for, got {words!r}")
-    titled = _titles(tx, wanted, limit)
-    rows = tx.all(_ROWS, SNIPPET_WORDS, _phrases(wanted), limit - len(titled)) if len(titled) < limit else ()
+    phrases = _phrases(wanted)
+    titled = _titles(tx, phrases, limit)
+    rows = tx.all(_ROWS, SNIPPET_WORDS, phrases, limit - len(titled)) if len(titled) < limit else ()
     return [
         *titled,
         *(
@@ -42,22 +49,11 @@ def search(tx: Transaction, words: str, limit: int) -> Sequence[Found]:
     ]
 
 
-def _titles(tx: Transaction, wanted: Sequence[str], limit: int) -> list[Found]:
-    like = " AND ".join(["title LIKE ? ESCAPE '!'"] * len(wanted))
-    found = tx.all(
-        # A title that is only a first line is found as that line.
-        f"SELECT * FROM sessions WHERE deleted_at IS NULL AND title_source > 1 AND {like} "
-        "ORDER BY updated_at DESC LIMIT ?",
-        *(f"%{_escaped(word)}%" for word in wanted),
-        limit,
-    )
+def _titles(tx: Transaction, phrases: str, limit: int) -> list[Found]:
+    found = tx.all(_TITLES, phrases, limit)
     return [Found(session=decode_header(row), seq=None, snippet=row["title"]) for row in found]
 
 
 def _phrases(wanted: Sequence[str]) -> str:
     """Return the words as quoted phrases, all of which must match; nothing in them is syntax."""
     return " ".join('"' + word.replace('"', '""') + '"' for word in wanted)
-
-
-def _escaped(word: str) -> str:
-    return "".join(f"!{character}" if character in "!%_" else character for character in word)

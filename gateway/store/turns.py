@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway.domain.errors import LeaseLost
@@ -39,7 +38,7 @@ class SqlTurns(Turns):
         self._count = count
 
     async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
-        (row,) = await self._counted([as_row(inbound)])
+        (row,) = await self._counted([as_row(inbound)], None)
         tokens = row.tokens or 0
         return await self._database.write(
             lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now())
@@ -168,22 +167,23 @@ class SqlTurns(Turns):
         usage: Usage | None,
         then: Callable[[Transaction], None],
     ) -> None:
-        named = await self._counted([replace(message, turn_id=turn.id) for message in messages])
+        added = await self._counted(messages, turn.id)
 
         def work(tx: Transaction) -> None:
             _check(tx, turn, lease)
-            appending.append(tx, turn.session_id, named, self._clock.now())
+            if added:
+                appending.append(tx, turn.session_id, added, self._clock.now())
             if usage is not None:
                 _store_usage(tx, turn, usage, to_micros(self._clock.now()))
             then(tx)
 
         await self._database.write(work)
 
-    async def _counted(self, messages: Sequence[Message]) -> Sequence[Message]:
+    async def _counted(self, messages: Sequence[Message], turn_id: str | None) -> Sequence[Message]:
         """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
         if not messages:
             return ()
-        return await asyncio.to_thread(lambda: [rows.with_tokens(message, self._count) for message in messages])
+        return await asyncio.to_thread(lambda: [rows.counted(message, self._count, turn_id) for message in messages])
 
     def _end(self, tx: Transaction, turn: Turn, state: TurnState, deliveries: Sequence[NewDelivery]) -> None:
         self._set_state(tx, turn, state)

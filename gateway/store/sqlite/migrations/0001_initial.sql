@@ -1,7 +1,8 @@
 -- Every table the first release needs. Times are microseconds since 1970 in UTC, so that they sort and compare as numbers.
 
 CREATE TABLE sessions (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     key TEXT NOT NULL,
     channel TEXT NOT NULL,
     workspace TEXT NOT NULL DEFAULT '',
@@ -74,11 +75,23 @@ CREATE INDEX attic_of ON attic (session_id, seq);
 -- Full text over rows and titles. The words stay in their own tables; these hold the index only.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     content, content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
-CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages WHEN new.content IS NOT NULL BEGIN
-    INSERT INTO messages_fts (rowid, content) VALUES (new.id, new.content);
+-- New rows are indexed once a commit (store/sqlite/indexing.py), so a row that goes may not be in the index yet.
+CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages
+WHEN EXISTS (SELECT 1 FROM messages_fts_docsize WHERE id = old.id) BEGIN
+    INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.id, coalesce(old.content, ''));
 END;
-CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages WHEN old.content IS NOT NULL BEGIN
-    INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.id, old.content);
+
+-- A title that is only a first line is found as that line.
+CREATE VIRTUAL TABLE titles_fts USING fts5 (
+    title, content = 'sessions', content_rowid = 'number', tokenize = 'unicode61 remove_diacritics 2');
+CREATE TRIGGER titles_fts_insert AFTER INSERT ON sessions WHEN new.title_source > 1 AND new.title <> '' BEGIN
+    INSERT INTO titles_fts (rowid, title) VALUES (new.number, new.title);
+END;
+CREATE TRIGGER titles_fts_update AFTER UPDATE OF title ON sessions BEGIN
+    INSERT INTO titles_fts (titles_fts, rowid, title)
+    SELECT 'delete', old.number, old.title WHERE old.title_source > 1 AND old.title <> '';
+    INSERT INTO titles_fts (rowid, title)
+    SELECT new.number, new.title WHERE new.title_source > 1 AND new.title <> '';
 END;
 
 CREATE TABLE message_marks (
