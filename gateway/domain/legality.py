@@ -51,9 +51,7 @@ def legalise(rows: Sequence[Message]) -> Legal:
         else:
             left_out.append(LeftOut(row.seq, "the system prompt is built anew each turn"))
     start = next((place for place, row in enumerate(legal) if row.role is Role.USER), len(legal))
-    left_out += [
-        LeftOut(row.seq, "before the first user message") for row in legal[:start] if row.role is not Role.TOOL
-    ]
+    left_out += [LeftOut(row.seq, "before the first user message") for row in legal[:start]]
     return Legal(legal[start:], left_out)
 
 

@@ -49,7 +49,6 @@ class FinishReason(StrEnum):
     STOP = "stop"
     LENGTH = "length"
     TOOLS = "tools"
-    FILTER = "filter"
 
 
 @dataclass(frozen=True, slots=True)
