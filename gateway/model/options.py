@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-BaseUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]", strip_whitespace=True)]
+
+
+def _address(text: str) -> str:
+    text = text.strip()
+    if not re.match(r"https?://[^\s/]", text):
+        raise ValueError("expected an address that begins with http:// or https://")
+    return text
+
+
+BaseUrl = Annotated[str, AfterValidator(_address)]
 BUILT_IN = ("echo", "scripted")
 """Providers that are part of the gateway and need no key."""
 

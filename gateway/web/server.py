@@ -51,6 +51,10 @@ async def serve(app: Any, host: str, port: int, *, grace_seconds: int = GRACE_SE
         await _stopped(server, task, listener)
 
 
+MOST_CONNECTIONS = 256
+"""How many connections are served at once; more are answered with 503, so that they cannot starve the channels."""
+
+
 def _config(app: Any, grace_seconds: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -62,6 +66,7 @@ def _config(app: Any, grace_seconds: int) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=grace_seconds,
+        limit_concurrency=MOST_CONNECTIONS,
     )
 
 
@@ -92,7 +97,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         # All addresses of the new protocol mean all of the old one too, as operators expect.
         both = host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
+        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
         raise explained(error, host, port) from error
 
