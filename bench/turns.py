@@ -27,6 +27,8 @@ from tests.fakes import FakeChannel
 
 MESSAGES = 300
 CHATS_AT_ONCE = 64
+CHATS_IN_TURN = 30
+"""Chats that take turns, so that what is measured is the gateway and not the length of one history."""
 
 
 class NullChannel(FakeChannel):
@@ -59,7 +61,7 @@ async def measure_turns() -> Sequence[Row]:
             await core.receivers.open()
             async with working(core):
                 await _message(core, channel, "warm")
-                alone = [await _message(core, channel, "one") for _ in range(MESSAGES)]
+                alone = [await _message(core, channel, f"one-{n % CHATS_IN_TURN}") for n in range(MESSAGES)]
                 rate = await _many(core, channel)
         logging_off()
     return [
