@@ -31,9 +31,9 @@ clean:
 	$(PYTHON) -m venv .venv
 
 $(RUN): .venv/bin/python pyproject.toml .constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .constraints.txt -e '.[slack,telegram]'
+	PIP_CONSTRAINT=.constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[slack,telegram]'
 	@touch $@
 
 $(DEV): .venv/bin/python pyproject.toml .constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .constraints.txt -e '.[slack,telegram,postgres,mcp,dev]'
+	PIP_CONSTRAINT=.constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[slack,telegram,postgres,mcp,dev]'
 	@touch $@

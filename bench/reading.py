@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from bench.filling import bare, fill, opened, session_id
@@ -63,9 +64,7 @@ async def measure_lists(*, sessions: int = 10_000, rounds: int = 20) -> Sequence
                 page = await medians(rounds * 10, lambda: _list(manager, PAGE), lambda: _query(floor, PAGE))
                 whole = await medians(rounds, lambda: _list(manager, sessions), lambda: _query(floor, sessions))
                 paged = await medians(rounds, lambda: _pages(manager, sessions), lambda: _query(floor, sessions))
-                memory = [
-                    await _peak(lambda count=count: _pages(manager, count)) for count in (sessions // 10, sessions)
-                ]
+                memory = [await _peak(partial(_pages, manager, count)) for count in (sessions // 10, sessions)]
     return [
         _row(f"list {PAGE} of {sessions:,} sessions", page),
         _row(f"list all {sessions:,} sessions at once", whole),

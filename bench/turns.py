@@ -28,6 +28,8 @@ from tests.fakes import FakeChannel
 
 MESSAGES = 300
 CHATS_AT_ONCE = 64
+CHATS_IN_TURN = 30
+"""Chats that take turns, so that what is measured is the gateway and not the length of one history."""
 
 
 class NullChannel(FakeChannel):
@@ -72,7 +74,7 @@ async def measure_turns(*, messages: int = MESSAGES, rounds: int = 10) -> Sequen
         floor = _bare_transactions(Path(folder) / "floor.db", messages)
         async with talking(Path(folder)) as (_, talk):
             await talk("warm")
-            alone = [await talk("one") for _ in range(messages)]
+            alone = [await talk(f"one-{n % CHATS_IN_TURN}") for n in range(messages)]
             rate = await _many(talk, rounds)
     return [
         Row(

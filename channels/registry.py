@@ -61,20 +61,22 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 
 
-def load_adapter(kind: str) -> AdapterFactory:
+def load_adapter(kind: str, kinds: Mapping[str, Kind] = KINDS) -> AdapterFactory:
     """Return the factory of a kind's channels; raise `ConfigError` for an unknown kind or a missing library."""
-    return cast(AdapterFactory, _load(kind, find_kind(kind).adapter))
+    row = find_kind(kind, kinds)
+    return cast(AdapterFactory, _load(kind, row, row.adapter))
 
 
-def load_options(kind: str) -> type[BaseModel]:
+def load_options(kind: str, kinds: Mapping[str, Kind] = KINDS) -> type[BaseModel]:
     """Return the class that a channel's own settings are validated with."""
-    return cast(type[BaseModel], _load(kind, find_kind(kind).options))
+    row = find_kind(kind, kinds)
+    return cast(type[BaseModel], _load(kind, row, row.options))
 
 
-def load_setup(kind: str) -> Any | None:
+def load_setup(kind: str, kinds: Mapping[str, Kind] = KINDS) -> Any | None:
     """Return what guides the owner through setting the kind up, or None if it needs no guidance."""
-    setup = find_kind(kind).setup
-    return None if setup is None else _load(kind, setup)
+    row = find_kind(kind, kinds)
+    return None if row.setup is None else _load(kind, row, row.setup)
 
 
 def options_by_kind() -> Mapping[str, Callable[[], type[BaseModel]]]:
@@ -82,25 +84,24 @@ def options_by_kind() -> Mapping[str, Callable[[], type[BaseModel]]]:
     return {kind: partial(load_options, kind) for kind in KINDS}
 
 
-def find_kind(kind: str) -> Kind:
+def find_kind(kind: str, kinds: Mapping[str, Kind] = KINDS) -> Kind:
     """Return the row of a kind; raise `ConfigError` naming the nearest one if there is none."""
-    if kind in KINDS:
-        return KINDS[kind]
-    near = get_close_matches(kind, KINDS, n=1)
+    if kind in kinds:
+        return kinds[kind]
+    near = get_close_matches(kind, kinds, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError("kind", f"expected one of {', '.join(KINDS)}, got {kind!r}{hint}")
+    raise ConfigError("kind", f"expected one of {', '.join(kinds)}, got {kind!r}{hint}")
 
 
-def _load(kind: str, dotted: str) -> object:
+def _load(kind: str, row: Kind, dotted: str) -> object:
     module, _, name = dotted.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
-        extra = KINDS[kind].extra
         # A module of ours that is missing is a bug, and no pip line would help.
-        if extra is None or (error.name or "").split(".")[0] in ("gateway", "channels"):
+        if row.extra is None or (error.name or "").split(".")[0] in ("gateway", "channels"):
             raise
-        raise ConfigError("kind", missing_library(kind, extra, error.name or "a library")) from error
+        raise ConfigError("kind", missing_library(kind, row.extra, error.name or "a library")) from error
 
 
 def missing_library(kind: str, extra: str, library: str) -> str:

@@ -26,8 +26,8 @@ from gateway.ports.model import (
     UsageReported,
 )
 
-Step = str | tuple[str, FinishReason] | BaseException | list[ToolCallRequested]
-"""What the fake model does next: say it, say it and stop for a reason, raise it, or call tools."""
+Step = str | tuple[str, FinishReason] | BaseException | Sequence[ToolCallRequested | str | BaseException]
+"""What the fake model does next: say it, say it and stop for a reason, raise it, or do several things one by one."""
 
 
 class FakeChannel(Channel):
@@ -140,16 +140,13 @@ class FakeModel(Model):
         self.requests.append(request)
         await self.gate.wait()
         step = self.steps.pop(0) if self.steps else self.otherwise(request)
-        if isinstance(step, BaseException):
-            raise step
-        reason = FinishReason.TOOLS if isinstance(step, list) else FinishReason.STOP
-        if isinstance(step, tuple):
+        reason = FinishReason.STOP if isinstance(step, str | BaseException) else FinishReason.TOOLS
+        if isinstance(step, tuple) and isinstance(step[1], FinishReason):
             step, reason = step
-        if isinstance(step, str):
-            yield TextDelta(step)
-        else:
-            for call in step:
-                yield call
+        for piece in [step] if isinstance(step, str | BaseException) else step:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield TextDelta(piece) if isinstance(piece, str) else piece
         yield UsageReported(Usage(provider="fake", model=request.model, input_tokens=1, output_tokens=1))
         yield Finish(reason)
 

@@ -65,7 +65,7 @@ class ConsoleChannel(Channel):
     async def open(self) -> None:
         """Find out whether a person sits at a terminal."""
         stdin = self._stdin or sys.stdin or io.StringIO()
-        self._on_terminal = stdin.isatty() and self._out.isatty()
+        self._on_terminal = stdin.isatty() and self._out is not None and self._out.isatty()
         if self._on_terminal:
             self._lines = PromptedLines(self._options.prompt)
         else:
@@ -167,12 +167,15 @@ class ConsoleChannel(Channel):
         raise Refused("a terminal cannot be asked what it shows")
 
     @property
-    def _out(self) -> TextIO:
+    def _out(self) -> TextIO | None:
+        # Python has none where the process was started with its output closed.
         return self._stdout or sys.stdout
 
     def _print(self, text: str) -> None:
         shown = self._options.prefix + visible(text) if self._on_terminal else text
         out = self._out
+        if out is None:
+            raise NotDone("output_closed")
         try:
             out.write(printable(shown, out.encoding) + "\n")
             out.flush()

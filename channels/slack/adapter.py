@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 
-from channels.slack.api import SlackApi
+from channels.slack.api import Patience, SlackApi
 from channels.slack.events import KIND, Identity
 from channels.slack.files import fetch
 from channels.slack.options import SlackOptions
-from channels.slack.pulse import Pulse
 from channels.slack.receive import Receiver
 from channels.slack.render import render
 from channels.slack.send import Outlet
@@ -21,6 +20,9 @@ from gateway.domain.message import MediaRef
 from gateway.domain.outbound import Outbound, Part, Ref
 from gateway.ports.channel import Capabilities, Channel, Health, HttpRoute, Presence, Sink
 from gateway.ports.clock import Clock
+from gateway.ports.vitals import Vitals
+
+PATIENCE = Patience()
 
 
 class SlackChannel(Channel):
@@ -29,10 +31,12 @@ class SlackChannel(Channel):
     kind = KIND
     capabilities = Capabilities(find=True, edits=True, deletes=True, private_notes=True, presence=True)
 
-    def __init__(self, name: str, options: SlackOptions, clock: Clock) -> None:
+    def __init__(self, name: str, options: SlackOptions, clock: Clock, *, patience: Patience = PATIENCE) -> None:
         self.name = check_channel_name(name)
         self._options = options
-        self._pulse = Pulse(clock)
+        self._patience = patience
+        self._clock = clock
+        self._vitals = Vitals()
         self._api: SlackApi | None = None
         self._who: Identity | None = None
 
@@ -40,7 +44,7 @@ class SlackChannel(Channel):
         """Make clients and ask Slack who the bot is."""
         if self._api is not None:
             return
-        api = SlackApi(self._options)
+        api = SlackApi(self._options, self._patience)
         async with AsyncExitStack() as undo:
             undo.push_async_callback(api.close)
             await api.open()
@@ -57,7 +61,7 @@ class SlackChannel(Channel):
     async def receive(self, sink: Sink) -> None:
         """Bring events in until cancelled."""
         api, who = self._opened()
-        await Receiver(self.name, api, who, self._pulse, sink).run()
+        await Receiver(self.name, api, who, self._clock, self._vitals, sink).run()
 
     def routes(self) -> Sequence[HttpRoute]:
         """Return none: Socket Mode calls out and is never called."""
@@ -74,7 +78,7 @@ class SlackChannel(Channel):
     async def answer(self, choice: Inbound, reply: str) -> None:
         """Tell the person who picked, privately."""
         await self._outlet().say_privately(choice, reply)
-        self._pulse.went_out()
+        self._vitals.went_out(self._clock.now())
 
     def fetch(self, ref: MediaRef, max_bytes: int) -> AsyncIterator[bytes]:
         """Yield the bytes of a file."""
@@ -82,24 +86,24 @@ class SlackChannel(Channel):
 
     def health(self) -> Health:
         """Return what was seen."""
-        return self._pulse.health()
+        return self._vitals.health(self._clock.now())
 
     async def post(self, to: Route, part: Part, key: str, live: bool) -> Ref:
         """Show a new message."""
         ref = await self._outlet().post(to, part, key)
-        self._pulse.went_out()
+        self._vitals.went_out(self._clock.now())
         return ref
 
     async def put(self, to: Route, ref: Ref, part: Part, old: Part | None, key: str, live: bool) -> Ref:
         """Replace what a message shows."""
         shown = await self._outlet().put(to, ref, part, old, key)
-        self._pulse.went_out()
+        self._vitals.went_out(self._clock.now())
         return shown
 
     async def drop(self, to: Route, ref: Ref) -> None:
         """Delete a message."""
         await self._outlet().drop(to, ref)
-        self._pulse.went_out()
+        self._vitals.went_out(self._clock.now())
 
     async def find(self, to: Route, key: str, since: datetime, known: Sequence[Ref]) -> Ref | None:
         """Look in the chat, or the thread, for the message that carries `key`."""

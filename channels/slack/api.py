@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -20,8 +21,14 @@ from channels.slack.failures import WIRE_ERRORS, failure, for_reading
 from channels.slack.options import SlackOptions
 from gateway.domain.errors import DeliveryError, NotDone, Unavailable
 
-CALL_SECONDS = 30
-CONNECT_SECONDS = 10
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How many seconds Slack gets: for a whole call, for a connection, and between two pings of a socket."""
+
+    call_seconds: float = 30
+    connect_seconds: float = 10
+    ping_seconds: float = 10
 
 
 def wire_logger() -> logging.Logger:
@@ -37,12 +44,14 @@ class SlackApi:
     session: aiohttp.ClientSession
     client: AsyncWebClient
 
-    def __init__(self, options: SlackOptions) -> None:
+    def __init__(self, options: SlackOptions, patience: Patience) -> None:
+        self.patience = patience
         self._options = options
 
     async def open(self) -> None:
         """Make the clients; calls nothing yet."""
-        timeout = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
+        # The bound on connecting counts looking the name up and waiting for a free connection: then nothing was sent.
+        timeout = aiohttp.ClientTimeout(total=self.patience.call_seconds, connect=self.patience.connect_seconds)
         self.session = aiohttp.ClientSession(timeout=timeout)
         self.client = self.new_client(self._options.bot_token.get_secret_value())
 
@@ -90,7 +99,7 @@ class SlackApi:
 
     async def _call(self, method: str, **request: Any) -> Mapping[str, Any]:
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self.patience.call_seconds):
                 response = await self.client.api_call(method, **request)
         except WIRE_ERRORS as error:
             raise failure(method, error) from error

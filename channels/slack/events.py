@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from channels.slack.texts import mentions, readable, storable, unescape
+from channels.slack.texts import mentions, readable, unescape
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
 from gateway.domain.origins import Origin
+from gateway.domain.text import whole
 
 KIND = "slack"
 
@@ -84,7 +85,10 @@ class _Place:
 
 
 def _place(event: Mapping[str, Any], channel_name: str) -> _Place | None:
-    """Return where the answer goes: a direct message stays at the root, a post in a channel starts its thread."""
+    """Return where the answer goes: a direct message stays at the root, a post in a channel starts its thread.
+
+    There the post is both the thread and what is replied to, which tells it from a reply in a thread that goes on.
+    """
     chat, ts, thread = _identifier(event.get("channel")), _timestamp(event.get("ts")), event.get("thread_ts")
     if chat is None or ts is None or (thread is not None and _timestamp(thread) is None):
         return None
@@ -94,7 +98,7 @@ def _place(event: Mapping[str, Any], channel_name: str) -> _Place | None:
 
 
 def _inbound(event: Mapping[str, Any], who: Identity, place: _Place, user: str, ts: str) -> Inbound | Dropped:
-    raw = storable(_words(event))
+    raw = whole(_words(event))
     text, media = readable(raw, who.user_id), tuple(_media(event.get("files")))
     if not text and not media:
         return Dropped("empty")
@@ -167,14 +171,14 @@ def _media(files: object) -> list[MediaRef]:
 
 def _media_ref(file: Mapping[str, Any]) -> MediaRef | None:
     """Return a file's reference; a deleted or hidden file has no address, and none is made up."""
-    url, mime, size = storable(_text(file.get("url_private"))), storable(_text(file.get("mimetype"))), file.get("size")
+    url, mime, size = whole(_text(file.get("url_private"))), whole(_text(file.get("mimetype"))), file.get("size")
     if not url:
         return None
     family = mime.partition("/")[0]
     return MediaRef(
         ref=url,
         kind=family if family in ("image", "audio", "video") else "file",
-        name=storable(unescape(_text(file.get("name")))),
+        name=whole(unescape(_text(file.get("name")))),
         mime=mime,
         size_bytes=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
     )
@@ -183,7 +187,7 @@ def _media_ref(file: Mapping[str, Any]) -> MediaRef | None:
 def _name(event: Mapping[str, Any]) -> str:
     profile = _mapping(event.get("user_profile"))
     found = (_text(profile.get(name)).strip() for name in ("display_name", "real_name", "name"))
-    return storable(next((name for name in found if name), ""))
+    return whole(next((name for name in found if name), ""))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from gateway.domain.errors import AuthFailed, DeliveryError, Gone, NotDone, Unavailable, Unknown
+from gateway.domain.errors import AuthFailed, DeliveryError, Gone, NotDone, Unavailable, Unknown, Unreachable
 
 DEFAULT_WAIT_SECONDS = 30.0
 """How long to wait when Slack limits us without saying for how long; what its own libraries use."""
@@ -30,7 +30,7 @@ _CODES: Mapping[Meaning, str] = {
     Meaning.AUTH: """
         invalid_auth not_authed account_inactive token_revoked token_expired missing_scope not_allowed_token_type
         no_permission access_denied org_login_required ekm_access_denied two_factor_setup_required
-        enterprise_is_restricted         team_access_not_granted app_not_installed""",
+        enterprise_is_restricted team_access_not_granted app_not_installed""",
     Meaning.FATAL: """
         channel_not_found is_archived not_in_channel not_in_group user_not_in_channel user_not_found user_disabled
         cannot_dm_bot messages_tab_disabled restricted_action restricted_action_read_only_channel
@@ -49,6 +49,7 @@ _CODES: Mapping[Meaning, str] = {
 }
 MEANINGS: Mapping[str, Meaning] = {code: meaning for meaning, codes in _CODES.items() for code in codes.split()}
 
+# Raised while connecting, before a byte of the call is sent: no name, no route, no certificate, no answer.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 # slack_sdk stumbles over a body that is no JSON object with the last two.
 WIRE_ERRORS = (SlackApiError, aiohttp.ClientError, TimeoutError, UnicodeDecodeError, AttributeError)
@@ -65,7 +66,7 @@ def failure(method: str, error: BaseException) -> DeliveryError | AuthFailed:
     if isinstance(error, SlackApiError):
         return _answered(method, *_facts(error))
     if isinstance(error, _NOT_SENT):
-        return NotDone("unreachable")
+        return Unreachable("no connection to slack")
     return Unknown(f"the answer of {method} was lost ({type(error).__name__})")
 
 

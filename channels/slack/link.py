@@ -18,11 +18,11 @@ from loguru import logger
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 
-from channels.slack.api import CONNECT_SECONDS, SlackApi, wire_logger
-from channels.slack.pulse import Pulse
+from channels.slack.api import SlackApi, wire_logger
 from gateway.domain.errors import Unavailable
+from gateway.ports.clock import Clock
+from gateway.ports.vitals import Vitals
 
-PING_SECONDS = 10
 CLOSE_SECONDS = 2
 GRACE_SECONDS = 5
 """How long events in hand may take to be stored and acknowledged when their connection is given up."""
@@ -33,18 +33,19 @@ Handle = Callable[["Link", SocketModeRequest], Awaitable[None]]
 class Link(SocketModeClient):
     """One connection. `reason` says how it ended: Slack's word in a `disconnect`, or `lost`."""
 
-    def __init__(self, api: SlackApi, pulse: Pulse, handle: Handle) -> None:
+    def __init__(self, api: SlackApi, clock: Clock, vitals: Vitals, handle: Handle) -> None:
         super().__init__(
             app_token="",
             web_client=api.client,
             logger=wire_logger(),
             auto_reconnect_enabled=False,
-            ping_interval=PING_SECONDS,
+            ping_interval=api.patience.ping_seconds,
         )
         self.proxy = api.client.proxy
         self.reason = ""
         self._api = api
-        self._pulse = pulse
+        self._clock = clock
+        self._vitals = vitals
         self._handle = handle
         self._greeted = asyncio.Event()
         self._over = asyncio.Event()
@@ -57,11 +58,11 @@ class Link(SocketModeClient):
         """Connect once and wait for Slack's hello; raises `AuthFailed` or `Unavailable`."""
         url = await self._api.socket_url()
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(self._api.patience.connect_seconds):
                 self.current_session = await self.aiohttp_client_session.ws_connect(
                     url,
                     autoping=False,
-                    heartbeat=PING_SECONDS,
+                    heartbeat=self._api.patience.ping_seconds,
                     proxy=self.proxy,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
@@ -79,7 +80,7 @@ class Link(SocketModeClient):
         assert session is not None
         try:
             while await self._read(session):
-                self._pulse.alive()
+                self._vitals.alive(self._clock.now())
         except ConnectionError as error:
             logger.bind(error=type(error).__name__).debug("the socket broke")
         finally:
@@ -141,7 +142,7 @@ class Link(SocketModeClient):
             if request is not None:
                 await self._handle(self, request)
         except Exception as error:
-            self._pulse.count("unacknowledged")
+            self._vitals.count("unacknowledged")
             logger.bind(error=type(error).__name__).warning("an event was not acknowledged; Slack sends it again")
 
     def _end(self, reason: str) -> None:

@@ -20,11 +20,12 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from channels.slack.api import SlackApi, wire_logger
 from channels.slack.events import MALFORMED, Dropped, Identity, read_event
 from channels.slack.link import Link
-from channels.slack.pulse import Pulse
+from gateway.domain.backoff import FIRST_SECONDS, backoff
 from gateway.domain.errors import AuthFailed, Unavailable
 from gateway.ports.channel import Sink
+from gateway.ports.clock import Clock
+from gateway.ports.vitals import Vitals
 
-FIRST_WAIT_SECONDS = 1
 LONGEST_WAIT_SECONDS = 30
 STEADY_SECONDS = 30
 """A connection that lasted this long was a good one, and the next is opened at once."""
@@ -33,11 +34,12 @@ STEADY_SECONDS = 30
 class Receiver(AsyncBaseSocketModeHandler):
     """Keeps one Socket Mode connection open and hands each event to a sink."""
 
-    def __init__(self, name: str, api: SlackApi, who: Identity, pulse: Pulse, sink: Sink) -> None:
+    def __init__(self, name: str, api: SlackApi, who: Identity, clock: Clock, vitals: Vitals, sink: Sink) -> None:
         self._name = name
         self._api = api
         self._who = who
-        self._pulse = pulse
+        self._clock = clock
+        self._vitals = vitals
         self._sink = sink
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._links: list[Link] = []
@@ -47,29 +49,30 @@ class Receiver(AsyncBaseSocketModeHandler):
 
     async def run(self) -> None:
         """Receive until cancelled; raises `AuthFailed` when only the owner can help."""
-        wait = 0.0
+        short_lived = 0
         try:
             while True:
-                opened = self._pulse.clock.now()
+                opened = self._clock.now()
                 retry_after = await self._one_connection()
-                lasted = (self._pulse.clock.now() - opened).total_seconds()
-                wait = 0.0 if lasted >= STEADY_SECONDS else wait
-                await self._pulse.clock.sleep(max(wait, retry_after))
-                wait = min(max(wait * 2, FIRST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
+                lasted = (self._clock.now() - opened).total_seconds()
+                short_lived = 0 if lasted >= STEADY_SECONDS else short_lived
+                wait = backoff(short_lived - 1, longest=LONGEST_WAIT_SECONDS) if short_lived else 0.0
+                await self._clock.sleep(max(wait, retry_after))
+                short_lived += 1
         finally:
-            self._pulse.connected(False, "not receiving")
+            self._vitals.is_deaf("not receiving")
             await self.close_async()
 
     async def handle(self, client: AsyncBaseSocketModeClient, req: SocketModeRequest) -> None:
         """Answer one envelope: events through Bolt, and all else at once, so that Slack does not repeat it."""
         if _count(req.retry_attempt) > 0:
             # A repeat may be the first we see of an event: the socket was down when it was sent.
-            self._pulse.count("retries_seen")
+            self._vitals.count("retries_seen")
         reason = self._unfit(req)
         if reason is None:
             response = await run_async_bolt_app(self._bolt, req)
         else:
-            self._pulse.count(f"dropped_{reason}")
+            self._vitals.count(f"dropped_{reason}")
             response = BoltResponse(status=200)
         await send_async_response(client, req, response, time.time())
 
@@ -81,7 +84,7 @@ class Receiver(AsyncBaseSocketModeHandler):
 
     async def connect_async(self) -> None:
         """Open a connection beside the one that ends, then let that one go, so that no event falls between."""
-        link = Link(self._api, self._pulse, self.handle)
+        link = Link(self._api, self._clock, self._vitals, self.handle)
         self._links.append(link)
         try:
             await link.connect()
@@ -104,21 +107,21 @@ class Receiver(AsyncBaseSocketModeHandler):
         try:
             await self.connect_async()
         except Unavailable as error:
-            self._pulse.connected(False, str(error))
-            self._pulse.count("connect_failures")
+            self._vitals.is_deaf(str(error))
+            self._vitals.count("connect_failures")
             logger.bind(channel=self._name, error=str(error)).warning("Slack is not reachable")
-            return max(error.retry_after or 0.0, FIRST_WAIT_SECONDS)
-        self._pulse.connected(True, "connected")
+            return max(error.retry_after or 0.0, FIRST_SECONDS)
+        self._vitals.hears(self._clock.now())
         logger.bind(channel=self._name).info("receiving from Slack")
         link = self._links[-1]
         await link.over()
-        self._pulse.connected(False, f"reconnecting ({link.reason})")
+        self._vitals.is_deaf(f"reconnecting ({link.reason})")
         if link.reason == "link_disabled":
             raise AuthFailed("Socket Mode was turned off for this app: turn it on again under 'Socket Mode'")
         if link.reason == "too_many_websockets":
             # Here the next one can only come after this one has gone.
             await self.close_async()
-        self._pulse.count("reconnects")
+        self._vitals.count("reconnects")
         return 0.0
 
     def _new_app(self, bot_token: str | None) -> AsyncApp:
@@ -154,15 +157,15 @@ class Receiver(AsyncBaseSocketModeHandler):
         """Hand one event to the sink, in the order of its chat."""
         inbound = read_event(body, self._who, self._name)
         if isinstance(inbound, Dropped):
-            self._pulse.count(f"dropped_{inbound.reason}")
+            self._vitals.count(f"dropped_{inbound.reason}")
             return
         async with self._order.setdefault(inbound.route.chat_id, asyncio.Lock()):
             await self._sink(inbound)
-        self._pulse.came_in()
+        self._vitals.came_in(self._clock.now())
 
     async def _refuse(self, error: Exception) -> BoltResponse:
         """Leave the event unacknowledged, so that it comes again."""
-        self._pulse.count("sink_failures")
+        self._vitals.count("sink_failures")
         logger.bind(channel=self._name, error=type(error).__name__).warning("an event was not stored; it comes again")
         return BoltResponse(status=500)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from channels.slack.split import split_markdown
-from channels.slack.texts import storable
 from gateway.domain.outbound import Choice, Outbound, Part
+from gateway.domain.text import whole
 
 PART_LIMIT = 11_000
 """The most of one part: Slack takes 12,000 characters of Markdown, and an edit must still fit in all its forms."""
@@ -21,7 +21,7 @@ _CALL = re.compile(r"(<|&lt;?|&#0*60;?|&#x0*3c;?)(?=\\?(?:[@#]|!(?!--|doctype|\[
 
 def render(outbound: Outbound) -> Sequence[Part]:
     """Return the parts that show a message; none for a blank one."""
-    text = neutralised(storable(_with_choices(outbound.text, outbound.choices)))
+    text = neutralised(whole(_with_choices(outbound.text, outbound.choices)))
     details: Mapping[str, Any] = {"markdown": True}
     if outbound.only_for:
         details = {**details, "only_for": outbound.only_for}

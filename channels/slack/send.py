@@ -93,9 +93,9 @@ class Outlet:
             logger.bind(chat=to.chat_id, error=str(error)).debug("the status was not shown")
 
     async def _note(self, to: Route, user: str, shown: Mapping[str, Any]) -> Ref:
-        answer = await self._api.write(
-            "chat.postEphemeral", channel=to.chat_id, user=user, thread_ts=to.thread, **shown
-        )
+        # Slack shows a note in a thread only where somebody has replied. A post at the root of a chat may have none.
+        thread = None if to.thread == to.reply_to else to.thread
+        answer = await self._api.write("chat.postEphemeral", channel=to.chat_id, user=user, thread_ts=thread, **shown)
         return Ref(id=f"{_PRIVATE}{answer.get('message_ts')}")
 
     async def _messages(self, to: Route, since: datetime) -> AsyncIterator[Mapping[str, Any]]:

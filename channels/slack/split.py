@@ -7,17 +7,17 @@ cut and opened again after it. Packing is greedy, so a text that grows keeps its
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from gateway.domain.text import last_cut
+
 _PARSER = MarkdownIt("commonmark").enable("table")
 _PARSER.core.ruler.enableOnly(["normalize", "block"])
 LONGEST_MARK = 12
-_JOINER = "\u200d"
 
 
 def units(text: str) -> int:
@@ -26,8 +26,8 @@ def units(text: str) -> int:
 
 
 def split_markdown(text: str, limit: int) -> list[str]:
-    """Cut `text` into parts of at most `limit` units, in order; blank parts are left out."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
+    """Cut a text without NUL into parts of at most `limit` units, in order; blank parts are left out."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if units(text) <= limit:
         return [text.strip("\n")] if text.strip() else []
     return [part for part in _pack(_pieces(text, limit), limit) if part.strip()]
@@ -134,7 +134,7 @@ def _packed_lines(pieces: Iterator[str], room: int) -> Iterator[str]:
 
 
 def _line_pieces(line: str, limit: int, *, is_code: bool = False) -> Iterator[str]:
-    """Yield a line in pieces that fit, cut after a space where there is one, or else between graphemes.
+    """Yield a line in pieces that fit, cut after a space where there is one, or else between characters.
 
     Prose may lose spaces at a cut, since a part that begins with some would be read as code.
     """
@@ -146,15 +146,10 @@ def _line_pieces(line: str, limit: int, *, is_code: bool = False) -> Iterator[st
 
 
 def _cut(line: str, limit: int) -> int:
-    """Return where to cut: after the last space within `limit` units, else at the last grapheme's end."""
+    """Return where to cut: after the last space within `limit` units, else between the last two characters."""
     longest = limit if line[:limit].isascii() else _fitting(line, limit)
     space = line.rfind(" ", longest // 2, longest)
-    if space > 0:
-        return space + 1
-    cut = longest
-    while cut > longest // 2 and _joined(line, cut):
-        cut -= 1
-    return cut if cut > longest // 2 else longest
+    return space + 1 if space > 0 else last_cut(line, longest // 2, longest)
 
 
 def _fitting(line: str, limit: int) -> int:
@@ -165,26 +160,3 @@ def _fitting(line: str, limit: int) -> int:
         if spent > limit:
             return index
     return len(line)
-
-
-def _joined(text: str, cut: int) -> bool:
-    """Tell whether a cut here would part what is seen as one: accents, joined emoji, skin tones, flags."""
-    before, after = text[cut - 1], text[cut : cut + 1]
-    if not after:
-        return False
-    if before == _JOINER or after == _JOINER or unicodedata.category(after).startswith("M"):
-        return True
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
-        return True
-    return _is_flag_letter(after) and _flag_letters_before(text, cut) % 2 == 1
-
-
-def _flag_letters_before(text: str, cut: int) -> int:
-    count = 0
-    while count < cut and _is_flag_letter(text[cut - count - 1]):
-        count += 1
-    return count
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"

@@ -34,11 +34,6 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(lambda match: _CHARACTERS[match[1]], text)
 
 
-def storable(text: str) -> str:
-    """Return the text without what no database stores: NUL, and halves of surrogate pairs."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
-
-
 def _spell(match: re.Match[str]) -> str:
     target, _, label = match[1].partition("|")
     if target.startswith("@"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import httpx
 from telegram import Bot
@@ -16,7 +16,6 @@ from channels.telegram.options import TelegramOptions
 from channels.telegram.receive import GRACE_SECONDS, Poller
 from channels.telegram.render import render
 from channels.telegram.send import Messenger
-from channels.telegram.vitals import Vitals
 from channels.telegram.wire import Wire
 from channels.telegram.words import Me
 from gateway.domain.errors import Refused, Unavailable
@@ -26,6 +25,7 @@ from gateway.domain.message import MediaRef
 from gateway.domain.outbound import Outbound, Part, Ref
 from gateway.ports.channel import Capabilities, Channel, Health, HttpRoute, Presence, Sink
 from gateway.ports.clock import Clock
+from gateway.ports.vitals import Vitals
 
 
 class TelegramChannel(Channel):
@@ -39,7 +39,7 @@ class TelegramChannel(Channel):
         self._options = options
         self._clock = clock
         self._wire = Wire(options)
-        self._vitals = Vitals(clock, stale_seconds=3 * options.poll_seconds + 3 * GRACE_SECONDS)
+        self._vitals = Vitals(stale_after=3 * timedelta(seconds=options.poll_seconds + GRACE_SECONDS))
         self._clients: _Clients | None = None
 
     async def open(self) -> None:
@@ -91,24 +91,24 @@ class TelegramChannel(Channel):
 
     def health(self) -> Health:
         """Return how the channel is."""
-        return self._vitals.health()
+        return self._vitals.health(self._clock.now())
 
     async def post(self, to: Route, part: Part, key: str, live: bool) -> Ref:
         """Show a new message; Telegram carries no key."""
         ref = await self._opened.messenger.post(to, part)
-        self._vitals.sent()
+        self._vitals.went_out(self._clock.now())
         return ref
 
     async def put(self, to: Route, ref: Ref, part: Part, old: Part | None, key: str, live: bool) -> Ref:
         """Make the message show `part`."""
         ref = await self._opened.messenger.put(to, ref, part)
-        self._vitals.sent()
+        self._vitals.went_out(self._clock.now())
         return ref
 
     async def drop(self, to: Route, ref: Ref) -> None:
         """Take the message away."""
         await self._opened.messenger.drop(to, ref)
-        self._vitals.sent()
+        self._vitals.went_out(self._clock.now())
 
     async def find(self, to: Route, key: str, since: datetime, known: Sequence[Ref]) -> Ref | None:
         """Refuse: a bot cannot ask Telegram for the messages of a chat."""

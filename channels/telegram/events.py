@@ -56,8 +56,8 @@ def read(raw: object, channel: str, me: Me, received_at: datetime) -> Inbound | 
 
 def callback_id(choice: Inbound) -> str:
     """Return the id by which Telegram wants a pressed button acknowledged."""
-    query = choice.dedupe_key.partition(":")[2].partition(":")[2]
-    if not query:
+    _, _, query = choice.dedupe_key.partition(":")[2].partition(":")
+    if choice.kind is not InboundKind.CHOICE or not query:
         raise Refused(f"expected the event of a pressed button, got {choice.dedupe_key!r}")
     return query
 
@@ -98,7 +98,7 @@ def _message(message: Message, update: Update, channel: str, me: Me) -> Inbound:
     return Inbound(
         kind=kind,
         route=_route(message, channel),
-        dedupe_key=f"upd:{update.update_id}",
+        dedupe_key=_name_of(message, update),
         sender=sender,
         sent_at=datetime.fromtimestamp(message.edit_date or message.date, UTC),
         text=words.spoken,
@@ -108,6 +108,13 @@ def _message(message: Message, update: Update, channel: str, me: Me) -> Inbound:
         origin=_origin(message, sender),
         target=str(message.message_id) if is_edit else None,
     )
+
+
+def _name_of(message: Message, update: Update) -> str:
+    # After a week without updates, Telegram may start their numbers anywhere; so the number alone could come again.
+    parts = [update.update_id, message.chat.id, message.message_id]
+    edited = [] if update.edited_message is None else [message.edit_date or message.date]
+    return ":".join(["upd", *map(str, parts + edited)])
 
 
 def _choice(query: CallbackQuery, update_id: int, channel: str, received_at: datetime) -> Inbound | Dropped:

@@ -13,9 +13,9 @@ import httpx
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, TelegramError
 
 from channels.telegram.wire import CALL_SECONDS, Limited
-from gateway.domain.errors import AuthFailed, Gone, NotDone, Refused, TrunklineError, Unavailable, Unknown
+from gateway.domain.errors import AuthFailed, Gone, NotDone, Refused, TrunklineError, Unavailable, Unknown, Unreachable
 
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _GONE = ("message to edit not found", "message_id_invalid", "message to delete not found")
 _FORMATTING = ("can't parse", "entit")
 _UNREADABLE = (AttributeError, LookupError, TypeError)
@@ -24,10 +24,10 @@ _UNCHANGED = "message is not modified"
 
 
 @asynccontextmanager
-async def delivering() -> AsyncIterator[None]:
+async def delivering(seconds: float = CALL_SECONDS) -> AsyncIterator[None]:
     """Bound one call that shows something, and say what became of it."""
     try:
-        async with asyncio.timeout(CALL_SECONDS):
+        async with asyncio.timeout(seconds):
             yield
     except TelegramError as error:
         raise outcome(error) from error
@@ -38,10 +38,10 @@ async def delivering() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def asking() -> AsyncIterator[None]:
+async def asking(seconds: float = CALL_SECONDS) -> AsyncIterator[None]:
     """Bound one call that changes nothing, and say what its failure means."""
     try:
-        async with asyncio.timeout(CALL_SECONDS):
+        async with asyncio.timeout(seconds):
             yield
     except TelegramError as error:
         raise trouble(error) from error
@@ -64,8 +64,8 @@ def outcome(error: TelegramError) -> TrunklineError:
             return NotDone(_words(error), fatal=True)
         case BadRequest():
             return _bad_request(error)
-        case NetworkError() if isinstance(error.__cause__, NOT_SENT):
-            return NotDone("not sent: no connection to telegram")
+        case NetworkError() if isinstance(error.__cause__, _NOT_SENT):
+            return Unreachable("no connection to telegram")
     return Unknown("telegram's answer was lost, or was an error of its own")
 
 

@@ -19,13 +19,15 @@ from telegram.request import HTTPXRequest
 
 from channels.telegram.events import ALLOWED_UPDATES, Dropped, read
 from channels.telegram.failures import is_refused_token, refused_token
-from channels.telegram.vitals import Vitals
 from channels.telegram.wire import Limited, Wire
 from channels.telegram.words import Me
+from gateway.domain.backoff import backoff
 from gateway.ports.channel import Sink
 from gateway.ports.clock import Clock
+from gateway.ports.vitals import Vitals
 
-FIRST_WAIT_SECONDS = 1.0
+LONGEST_POLL_WAIT_SECONDS = 600.0
+"""How long a wait that Telegram asks of the poller is obeyed; more would be deafness by a mistake of theirs."""
 LONGEST_WAIT_SECONDS = 30.0
 GRACE_SECONDS = 10.0
 """What a request for updates may take beyond the time that Telegram holds it open."""
@@ -52,17 +54,17 @@ class Poller:
             while True:
                 await self._poll_over_one_client(sink)
         finally:
-            self._vitals.deaf("does not receive")
+            self._vitals.is_deaf("does not receive")
 
     async def _poll_over_one_client(self, sink: Sink) -> None:
         """Poll until the connection fails: a new client has no broken or leaked connection in its pool."""
         request = self._wire.request(connections=2)
         try:
             while (wait := await self._round(request, sink)) is not None:
-                await self._clock.sleep(wait)
+                await self._clock.sleep(min(wait, LONGEST_POLL_WAIT_SECONDS))
         finally:
             await request.shutdown()
-        await self._clock.sleep(backoff(self._failures))
+        await self._clock.sleep(_pause(self._failures))
 
     async def _round(self, request: HTTPXRequest, sink: Sink) -> float | None:
         """Fetch once and hand all in; return the seconds to wait, or None if the client is to be replaced."""
@@ -70,17 +72,17 @@ class Poller:
             updates = await self._fetch(request)
         except Limited as error:
             self._failed("telegram asked to wait before the next request for updates", error)
-            return error.seconds or backoff(self._failures)
+            return error.seconds or _pause(self._failures)
         except Conflict as error:
             self._failed("another instance polls this bot, or a webhook is set for it", error)
-            return backoff(self._failures)
+            return _pause(self._failures)
         except (TelegramError, TimeoutError, LookupError, TypeError) as error:
             if isinstance(error, InvalidToken) and is_refused_token(error):
                 raise refused_token() from error
             self._failed("telegram does not answer requests for updates", error)
             return None
         self._failures = 0
-        self._vitals.alive()
+        self._vitals.hears(self._clock.now())
         return await self._hand_in(updates, sink)
 
     async def _fetch(self, request: HTTPXRequest) -> Sequence[Any]:
@@ -101,7 +103,7 @@ class Poller:
         moved = not updates
         for raw in updates:
             if not await self._hand_in_one(raw, sink):
-                return backoff(self._refusals)
+                return _pause(self._refusals)
             if (number := _number(raw)) is not None:
                 self._offset, moved = number + 1, True
         return 0.0 if moved else LONGEST_WAIT_SECONDS
@@ -121,19 +123,19 @@ class Poller:
             self._log.bind(update=_number(raw)).opt(exception=error).error("update not stored; it will come again")
             return False
         self._refusals = 0
-        self._vitals.received()
+        self._vitals.came_in(self._clock.now())
         return True
 
     def _failed(self, what: str, error: Exception) -> None:
         self._failures += 1
-        self._vitals.deaf(what)
+        self._vitals.is_deaf(what)
         self._vitals.count("poll_failed")
         self._log.bind(error=type(error).__name__, failures=self._failures).warning(what)
 
 
-def backoff(failures: int) -> float:
+def _pause(failures: int) -> float:
     """Return how long to wait after so many failures in a row."""
-    return min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * (1 << min(max(failures, 1) - 1, 10)))
+    return backoff(failures - 1, longest=LONGEST_WAIT_SECONDS)
 
 
 def _number(raw: object) -> int | None:

@@ -14,20 +14,23 @@ from telegramify_markdown import convert
 from telegramify_markdown.config import RenderConfig
 
 from channels.telegram.split import Entity, split
-from channels.telegram.updates import whole_characters
 from gateway.domain.outbound import Choice, Outbound, Part
+from gateway.domain.text import whole
 
 _SHOWN = {
     "bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote",
     "expandable_blockquote",
 }  # fmt: skip
+MOST_FENCES = 400
+# Each level of a list or quote is indented anew, so a line of two thousand dashes would become hundreds of messages.
+_DEEP = re.compile(r"^[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]*){12}", re.MULTILINE)
 _DEFINITION = re.compile(r"^ {0,3}(\[)([^\]\n]+)\]:", re.MULTILINE)
 _BARS = re.compile(r"^(?!\s*\|).*\|\|.*$", re.MULTILINE)
 
 
 def render(outbound: Outbound) -> Sequence[Part]:
     """Return the messages that show `outbound`; none for a blank text without choices."""
-    source = whole_characters(outbound.text)
+    source = whole(outbound.text)
     only_for = {"only_for": outbound.only_for} if outbound.only_for else {}
     text, entities = formatted(source)
     text = "\n\n".join(filter(None, [text, _numbered(outbound.choices)]))
@@ -41,6 +44,8 @@ def formatted(source: str) -> tuple[str, list[Entity]]:
     """Return the visible text of some Markdown, and its entities; the Markdown itself if it cannot be converted."""
     if not source.strip():
         return "", []
+    if _DEEP.search(source) or source.count("```") > MOST_FENCES:
+        return source.strip("\n"), []
     mask = _Mask(source)
     try:
         text, found = convert(mask.apply(source), latex_escape=False, config=_config())
@@ -64,7 +69,7 @@ def _config() -> RenderConfig:
 
 
 def _numbered(choices: Sequence[Choice]) -> str:
-    return whole_characters("\n".join(f"{number}. {choice.label}" for number, choice in enumerate(choices, 1)))
+    return whole("\n".join(f"{number}. {choice.label}" for number, choice in enumerate(choices, 1)))
 
 
 def _clean(entity: Mapping[str, Any]) -> Entity | None:

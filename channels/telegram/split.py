@@ -6,11 +6,12 @@ last space, else between two characters as a person sees them. Lengths and entit
 
 from __future__ import annotations
 
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
+
+from gateway.domain.text import last_cut
 
 Entity = Mapping[str, Any]
 Piece = tuple[str, list[Entity]]
@@ -19,10 +20,7 @@ LONGEST = 4096
 """The most UTF-16 units of one message."""
 MOST_ENTITIES = 100
 
-_JOINER = "\u200d"
 _LINKS = ("text_link", "pre")
-_LONGEST_CLUSTER = 64
-"""How far back a cut looks for the start of a character; more joined marks than that are no character of a language."""
 
 
 def split(text: str, entities: Sequence[Entity], longest: int = LONGEST) -> Iterator[Piece]:
@@ -41,40 +39,11 @@ def _cut(text: str, start: int, limit: int) -> int:
     """Return where a piece that starts at `start` and may reach to `limit` ends."""
     if limit == len(text):
         return limit
-    # A break just past the limit costs nothing, since white space at a cut is left out.
-    if text[limit].isspace():
-        return limit
     for mark in ("\n", " "):
-        if (found := text.rfind(mark, start, limit)) > start and not text[start:found].isspace():
+        # A break just past the limit costs nothing, since white space at a cut is left out.
+        if (found := text.rfind(mark, start, limit + 1)) > start and not text[start:found].isspace():
             return found
-    return next(
-        (cut for cut in range(limit, max(start, limit - _LONGEST_CLUSTER), -1) if not _is_inside(text, cut)), limit
-    )
-
-
-def _is_inside(text: str, cut: int) -> bool:
-    """Say whether a cut would go through what a person sees as one character."""
-    before, after = text[cut - 1], text[cut]
-    if before == _JOINER or after == _JOINER or _continues(after):
-        return True
-    return _is_flag_letter(before) and _is_flag_letter(after) and _flag_letters_before(text, cut) % 2 == 1
-
-
-def _continues(character: str) -> bool:
-    is_skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"
-    is_tag = "\U000e0020" <= character <= "\U000e007f"
-    return is_skin_tone or is_tag or unicodedata.category(character).startswith("M")
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _flag_letters_before(text: str, cut: int) -> int:
-    first = cut
-    while first > 0 and _is_flag_letter(text[first - 1]):
-        first -= 1
-    return cut - first
+    return last_cut(text, start, limit)
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -9,16 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from gateway.domain.text import whole
+
 LAST_SECOND = 253_402_300_799
 """The last second a datetime can hold."""
 
-
-def whole_characters(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON can hold and no store or platform takes."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-Text = Annotated[str, AfterValidator(whole_characters)]
+Text = Annotated[str, AfterValidator(whole)]
+"""What JSON can hold and no store takes is replaced."""
 Moment = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from channels import registry
+from gateway.config.kinds import TERMINAL
 from gateway.config.settings import ChannelSettings, Settings
 from gateway.domain.policy import ANYONE, Rules
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
-
-TERMINAL = "console"
-"""The kind, and for `run` the name, of the channel of whoever sits at this machine."""
 
 AT_THE_MACHINE = Rules(people=frozenset({ANYONE}))
 """Whoever can type into the process already has all that it has."""

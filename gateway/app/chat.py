@@ -10,6 +10,7 @@ from gateway.app.channels import terminal_channel, terminal_rules
 from gateway.app.core import Core, lock_path, open_core
 from gateway.app.locks import only_process
 from gateway.app.working import first, until, working
+from gateway.config.kinds import CHAT
 from gateway.config.settings import Settings
 from gateway.domain.errors import InvalidKey, Refused
 from gateway.domain.keys import check_channel_name
@@ -18,8 +19,6 @@ from gateway.domain.outbound import Delivery, DeliveryState
 from gateway.ports.channel import Channel
 from gateway.ports.sessions import SessionQuery
 from gateway.wakeups.clock import SystemClock
-
-CHANNEL = "chat"
 
 
 class Ending(StrEnum):
@@ -98,6 +97,6 @@ async def _ending(core: Core, channel: Channel) -> Ending:
 
 def _channel_name(name: str) -> str:
     try:
-        return check_channel_name(f"{CHANNEL}-{name}" if name else CHANNEL)
+        return check_channel_name(f"{CHAT}-{name}" if name else CHAT)
     except InvalidKey:
         raise Refused(f"expected a chat name of the letters a-z, 0-9, _ and -, got {name!r}") from None

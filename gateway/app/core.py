@@ -40,6 +40,9 @@ from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
 from gateway.wakeups.local import LocalWakeups
 
+GATEWAY = "gateway"
+"""The name of the one process that runs the channels; it alone may mend a damaged store."""
+
 Ended = Callable[[str], None]
 """Told the name of a channel that has no more input."""
 
@@ -92,7 +95,9 @@ async def open_core(
     wiring = _Wiring(settings=settings, clock=clock, count=count, owner=f"{name}:{secrets.token_hex(4)}")
     async with AsyncExitStack() as stack:
         url = settings.store.url
-        store = await stack.enter_async_context(open_store(url, clock=clock, make_id=_make_id, count=count))
+        store = await stack.enter_async_context(
+            open_store(url, clock=clock, make_id=_make_id, count=count, mend=name == GATEWAY)
+        )
         await _free_dead_leases(store.leases, name)
         model = Models(settings.model, environment, count=count)
         stack.push_async_callback(model.close)

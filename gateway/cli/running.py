@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from gateway.app.channels import TERMINAL, build_channels, options_by_kind, terminal_rules
+from gateway.app.channels import build_channels, options_by_kind, terminal_rules
 from gateway.app.chat import Ending, run_chat
 from gateway.app.core import Core, check_models
 from gateway.app.data import use_data_directory
 from gateway.app.run import run_gateway
 from gateway.cli.banner import banner
+from gateway.config.kinds import TERMINAL
 from gateway.config.load import load_settings
 from gateway.config.settings import Settings
 from gateway.config.tree import PREFIX

@@ -17,6 +17,10 @@ Kinds = Mapping[str, Callable[[], type[BaseModel]]]
 
 CHANNELS = "channels"
 """The table of tables in which each channel is configured."""
+TERMINAL = "console"
+"""The kind that the gateway's own terminals are of, and the name of the one that `run` opens."""
+CHAT = "chat"
+"""The name of the channel that the command `chat` opens; another chat's begins with it and a `-`."""
 
 
 def choose_kinds(written: Mapping[str, Any], variables: Mapping[str, str], kinds: Kinds) -> dict[str, str]:
@@ -39,10 +43,17 @@ def choose_kinds(written: Mapping[str, Any], variables: Mapping[str, str], kinds
             problems.append(Problem(setting, f"is missing; expected one of {', '.join(kinds)}"))
         elif not isinstance(kind, str) or kind not in kinds:
             problems.append(unknown(setting, str(kind), kinds, f"kind {spoken_value(kind, secret=False)}"))
+        elif kind != TERMINAL and _is_reserved(name):
+            problems.append(Problem(setting, f"expected {TERMINAL}, got {kind}: {name} is a terminal's own name"))
         else:
             found[name] = kind
     raise_problems(problems)
     return found
+
+
+def _is_reserved(name: str) -> bool:
+    """Whether the gateway opens terminals of this name by itself, whose conversations another kind would mix with."""
+    return name in (TERMINAL, CHAT) or name.startswith(f"{CHAT}-")
 
 
 def _bad_names(names: Iterable[str]) -> Iterator[Problem]:

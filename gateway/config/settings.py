@@ -31,7 +31,7 @@ class StoreOptions(Section):
     """`[store]`: where conversations are kept."""
 
     url: str = Field(default="", repr=False)
-    """`sqlite:///PATH` or `postgresql://…`; by default a SQLite file in the data directory."""
+    """The SQLite file, as `sqlite:///PATH`; by default one in the data directory."""
 
 
 class LogOptions(Section):
@@ -66,7 +66,7 @@ class ChannelOptions(Section):
     """`[channels.NAME]`: what a channel of any kind can be told."""
 
     kind: str
-    """Which platform it connects to; by default the channel's own name, if a kind has that name."""
+    """`slack`, `telegram` or `console`; not needed if NAME is one of these."""
     enabled: bool = True
     """Whether the channel is used; a channel that is not may lack its token."""
     people: Ids = frozenset()

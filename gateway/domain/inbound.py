@@ -28,7 +28,7 @@ class Inbound:
     """One event, with the route its answer takes.
 
     `dedupe_key` names the event within its channel, so that every repeat of it is the same text:
-    `msg:{team}:{channel}:{ts}` for a Slack post however it is announced, `upd:{update_id}` for a Telegram update.
+    `msg:{team}:{channel}:{ts}` for a Slack post however it is announced, `upd:{update}:{chat}:{message}` for Telegram.
     `sent_at` is the platform's time and orders a session's input. `is_direct` is a chat of one person with the bot;
     `addresses_bot` says that the text is meant for the bot (a mention, a reply to it, or any direct message).
     """

@@ -47,13 +47,11 @@ def legalise(rows: Sequence[Message]) -> Legal:
         elif row.role is Role.ASSISTANT:
             legal += _assistant(row, results, left_out)
         elif row.role is Role.USER:
-            legal.append(replace(row, tool_calls=(), content=row.content if row.text.strip() else WITHOUT_TEXT))
+            legal.append(_user(row))
         else:
             left_out.append(LeftOut(row.seq, "the system prompt is built anew each turn"))
     start = next((place for place, row in enumerate(legal) if row.role is Role.USER), len(legal))
-    left_out += [
-        LeftOut(row.seq, "before the first user message") for row in legal[:start] if row.role is not Role.TOOL
-    ]
+    left_out += [LeftOut(row.seq, "before the first user message") for row in legal[:start]]
     return Legal(legal[start:], left_out)
 
 
@@ -99,19 +97,30 @@ def _results(rows: Sequence[Message]) -> dict[tuple[int, str], Message]:
     return {(id(rows[place]), call): result for (place, call), result in results.items()}
 
 
+def _user(row: Message) -> Message:
+    has_text = bool(row.text.strip())
+    # Most rows are legal as they are, and copying them is what a long replay would spend its time on.
+    if has_text and not row.tool_calls:
+        return row
+    return replace(row, tool_calls=(), content=row.content if has_text else WITHOUT_TEXT)
+
+
 def _assistant(row: Message, results: dict[tuple[int, str], Message], left_out: list[LeftOut]) -> Iterable[Message]:
     calls = _calls(row)
     has_text = bool(row.text.strip())
     if not calls and not has_text:
         left_out.append(LeftOut(row.seq, "an assistant message without text or calls"))
         return []
-    content = row.content if has_text else None
+    if has_text and not row.tool_calls:
+        return [row]
     answers = [results.get((id(row), call.id)) or _interrupted(row, call) for call in calls]
-    return [replace(row, content=content, tool_calls=calls), *answers]
+    return [replace(row, content=row.content if has_text else None, tool_calls=calls), *answers]
 
 
 def _calls(row: Message) -> tuple[ToolCall, ...]:
     """Return the calls that can be replayed: with an id and a name, each id once, arguments an object."""
+    if not row.tool_calls:
+        return ()
     by_id = {call.id: call for call in row.tool_calls if call.id and call.name}
     return tuple(replace(call, arguments=_arguments(call.arguments)) for call in by_id.values())
 

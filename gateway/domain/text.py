@@ -52,8 +52,8 @@ def is_inside_character(text: str, cut: int) -> bool:
     if not 0 < cut < len(text):
         return False
     before, after = text[cut - 1], text[cut]
-    if before == "\r" or after == "\r":
-        return before + after == "\r\n"
+    if before == "\r":
+        return after == "\n"
     if _continues(after) or before == _JOINER:
         return True
     if unicodedata.combining(before) == _VIRAMA:

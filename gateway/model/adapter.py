@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    ModelResponseStreamEvent,
-    PartDeltaEvent,
-    PartEndEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.tools import ToolDefinition
 
-from gateway.domain.errors import Unavailable
-from gateway.domain.turn import Usage
 from gateway.model import failures, windows
 from gateway.model.answers import text_of_answer
 from gateway.model.clients import Client
-from gateway.model.mapping import Target, call_of, is_object, replays_thinking, thinking_of, to_history
+from gateway.model.events import Joiner, closing_events, event_of
+from gateway.model.history import Target, to_history
 from gateway.model.options import ModelOptions
-from gateway.model.surrogates import Joiner
-from gateway.ports.model import (
-    Finish,
-    FinishReason,
-    Model,
-    ModelEvent,
-    ModelInfo,
-    ModelRequest,
-    TextDelta,
-    ToolCallRequested,
-    UsageReported,
-)
+from gateway.model.thinking import replays_thinking
+from gateway.ports.model import Model, ModelEvent, ModelInfo, ModelRequest, TextDelta
 from gateway.ports.tools import ToolSpec
-
-REASONS = {
-    "stop": FinishReason.STOP,
-    "length": FinishReason.LENGTH,
-    "content_filter": FinishReason.FILTER,
-    "tool_call": FinishReason.STOP,
-}
-BROKEN_OFF = (FinishReason.LENGTH, FinishReason.FILTER)
 
 
 class Adapter(Model):
@@ -62,7 +34,11 @@ class Adapter(Model):
         return windows.info(model, self._options)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the answer as it comes; tool calls follow at the end, once it is known that they are whole."""
+        """Yield the answer as it comes; tool calls follow at the end, once it is known that they are whole.
+
+        An answer that a filter or a refusal ends raises `Filtered` in place of the finish, after what was said and what
+        it cost.
+        """
         info = self.info(request.model)
         target = Target(provider=info.provider, style=info.style, vision=info.vision)
         history = to_history(request.messages, target, system=request.system)
@@ -72,15 +48,15 @@ class Adapter(Model):
                 response = await self._opened(stack, request, info, history)
                 events, joiner = aiter(response), Joiner()
                 while (event := await self._next(events)) is not None:
-                    if (mapped := _mapped(event, info.provider, joiner)) is not None:
+                    if (mapped := event_of(event, info.provider, joiner)) is not None:
                         yield mapped
                 if rest := joiner.end():
                     yield TextDelta(rest)
-                for closing in _closing(response.get(), info, label):
+                for closing in closing_events(response.get(), info, label):
                     yield closing
 
     async def complete(self, request: ModelRequest) -> str:
-        """Return the text of the answer."""
+        """Return the text of the answer; raises what `stream` raises, `Filtered` too."""
         return await text_of_answer(self.stream(request))
 
     async def close(self) -> None:
@@ -91,6 +67,9 @@ class Adapter(Model):
         self, stack: AsyncExitStack, request: ModelRequest, info: ModelInfo, history: Sequence[ModelMessage]
     ) -> StreamedResponse:
         limit = request.max_output or self._options.max_output
+        if limit is not None:
+            # Whoever asked may have had another model in mind: a request can end at the fallback.
+            limit = min(limit, info.max_output)
         opening = model_request_stream(
             self._client.model(info.name),
             history,
@@ -110,46 +89,3 @@ class Adapter(Model):
 
 def _definition(tool: ToolSpec) -> ToolDefinition:
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema))
-
-
-def _mapped(event: ModelResponseStreamEvent, provider: str, joiner: Joiner) -> ModelEvent | None:
-    text = ""
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        text = joiner.add(event.part.content)
-    elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        text = joiner.add(event.delta.content_delta)
-    elif isinstance(event, PartEndEvent):
-        return thinking_of(event.part, provider)
-    return TextDelta(text) if text else None
-
-
-def _closing(response: ModelResponse, info: ModelInfo, label: str) -> Iterator[ModelEvent]:
-    reason = _reason(response, label)
-    calls = [call for part in response.parts if (call := call_of(part)) and _is_whole(call, reason)]
-    yield from calls
-    usage = response.usage
-    yield UsageReported(
-        Usage(
-            provider=info.provider,
-            model=info.name,
-            input_tokens=usage.input_tokens,
-            cached_tokens=usage.cache_read_tokens,
-            written_tokens=usage.cache_write_tokens,
-            output_tokens=usage.output_tokens,
-        )
-    )
-    yield Finish(FinishReason.TOOLS if calls and reason is FinishReason.STOP else reason)
-
-
-def _reason(response: ModelResponse, label: str) -> FinishReason:
-    if response.finish_reason in REASONS:
-        return REASONS[response.finish_reason]
-    raw = (response.provider_details or {}).get("finish_reason")
-    if raw is None or response.finish_reason == "error":
-        raise Unavailable(f"the answer of {label} broke off")
-    return FinishReason.STOP
-
-
-def _is_whole(call: ToolCallRequested, reason: FinishReason) -> bool:
-    """Whether the call may be run: one that was cut off in its arguments is not what the model wanted."""
-    return reason not in BROKEN_OFF or is_object(call.arguments)

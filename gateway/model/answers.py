@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from gateway.domain.errors import Filtered
-from gateway.ports.model import Finish, FinishReason, ModelEvent, TextDelta
+from gateway.ports.model import ModelEvent, TextDelta
 
 
 async def text_of_answer(events: AsyncGenerator[ModelEvent, None]) -> str:
-    """Return the text of an answer; raise `Filtered` if the provider's filter stopped it."""
+    """Return the text of an answer. Whatever breaks the stream off is raised, and no half of an answer returned."""
     pieces: list[str] = []
     async with aclosing(events):
         async for event in events:
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
-            elif isinstance(event, Finish) and event.reason is FinishReason.FILTER:
-                raise Filtered("the provider's content filter stopped the answer")
     return "".join(pieces)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-BaseUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]", strip_whitespace=True)]
+
+
+def _address(text: str) -> str:
+    text = text.strip()
+    if not re.match(r"https?://[^\s/]", text):
+        raise ValueError("expected an address that begins with http:// or https://")
+    return text
+
+
+BaseUrl = Annotated[str, AfterValidator(_address)]
 BUILT_IN = ("echo", "scripted")
 """Providers that are part of the gateway and need no key."""
 
@@ -15,26 +25,31 @@ BUILT_IN = ("echo", "scripted")
 class ProviderOptions(BaseModel):
     """How to reach one provider. A name that is not well known needs a `base_url` and is taken as OpenAI-compatible."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     api_key: SecretStr | None = None
+    """The key of a provider, such as `model.providers.openai`; a well-known one's may be in its own variable too, such
+    as `OPENAI_API_KEY`."""
     base_url: BaseUrl | None = None
+    """The address of a provider that speaks OpenAI's language, such as a local server."""
 
 
 class ModelOptions(BaseModel):
-    """Which models answer, and how patiently. Model ids are written `provider:model`.
+    """`[model]`: which models answer, and how patiently. Model ids are written `provider:model`."""
 
-    `fallback` answers when a model is unavailable before it has said anything. `timeout_seconds` bounds the silence
-    between two pieces of an answer. `windows` gives the context window of a model id, in tokens; `max_output` asks
-    every model for no more than so many tokens.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     default: str = "echo"
+    """The model that answers, as `provider:model`."""
     fallback: str | None = None
+    """The model that answers when the other is unavailable before it has said anything."""
     timeout_seconds: float = Field(default=120, gt=0)
+    """How long the model may be silent between two pieces of an answer."""
     retries: int = Field(default=2, ge=0, le=10)
+    """How often a call that said nothing is tried again."""
     providers: dict[ProviderName, ProviderOptions] = Field(default_factory=dict)
+    """How each provider is reached, by its name."""
     windows: dict[str, PositiveInt] = Field(default_factory=dict)
+    """The context window of a model, in tokens, where it is not known: `windows = { "local:llama" = 32000 }`."""
     max_output: PositiveInt | None = None
+    """How many tokens an answer may have at most; by default what the model allows."""

@@ -26,8 +26,6 @@ from gateway.ports.tokens import TokenCounter
 if TYPE_CHECKING:
     from gateway.model.adapter import Adapter
 
-suggestions = providers.suggestions
-
 
 class Models(Model):
     """Every model there is, by its id.
@@ -55,7 +53,11 @@ class Models(Model):
             providers.endpoint(provider, self._options, self._environment)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the events of the model asked for, or of the fallback."""
+        """Yield the events of the model asked for, or of the fallback, and raise what either raises.
+
+        A history made for a larger window than the fallback's ends in the fallback's own `ContextOverflow`: whoever
+        shortens the history and asks again is answered.
+        """
         async with AsyncExitStack() as stack:
             try:
                 events = await stack.enter_async_context(aclosing(await self._events(request)))

@@ -8,7 +8,8 @@ A script is a JSON list of steps, one per call. A step is a text, or `{"when": "
     {"usage": {"input_tokens": 3}}           {"finish": "length"}
     {"delay": 0.5}                           {"error": "unavailable", "retry_after": 3}
 
-A script given in Python may also hold `{"wait": asyncio.Event()}`.
+`finish` is `stop`, `length` or `tools`, or `filter` for an answer that a filter ends with `Filtered`. A script given
+in Python may also hold `{"wait": asyncio.Event()}`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ ERRORS: Mapping[str, type[errors.TrunklineError]] = {
     "refused": errors.Refused,
 }
 
+FILTER = "filter"
+FINISHES = ("stop", "length", "tools", FILTER)
+
 
 class Scripted(Model):
     """Answers with the steps of a script. `requests` are the calls it got, oldest first."""
@@ -76,24 +80,23 @@ class Scripted(Model):
         return info(model, self._options)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the events of the next step, then the usage and the reason for finishing."""
+        """Yield the events of the next step, then the usage and the reason for finishing, or raise `Filtered`."""
         self.requests.append(request)
         name = self.info(request.model).name
         usage = Usage(provider=self._provider, model=name)
-        reason: FinishReason | None = None
-        called = False
+        reason, called = "", False
         for event in _events(self._next(request.messages)):
             if "usage" in event:
                 usage = Usage(provider=self._provider, model=name, **event["usage"])
             elif "finish" in event:
-                reason = FinishReason(event["finish"])
+                reason = event["finish"]
             else:
                 await _pause(event)
                 for said in self._said(event):
                     called = called or isinstance(said, ToolCallRequested)
                     yield said
         yield UsageReported(usage)
-        yield Finish(reason or (FinishReason.TOOLS if called else FinishReason.STOP))
+        yield _finish(reason or ("tools" if called else "stop"))
 
     async def complete(self, request: ModelRequest) -> str:
         """Return the text of the next step."""
@@ -136,6 +139,14 @@ def _events(step: Step) -> Sequence[Mapping[str, Any]]:
         return [{"text": step}]
     events = step.get("events", [])
     return events if isinstance(events, list | tuple) else []
+
+
+def _finish(reason: str) -> Finish:
+    if reason == FILTER:
+        raise errors.Filtered("as the script says")
+    if reason not in FINISHES:
+        raise errors.Refused(f"expected a finish of {', '.join(FINISHES)} in the script, got {reason!r}")
+    return Finish(FinishReason(reason))
 
 
 async def _pause(event: Mapping[str, Any]) -> None:

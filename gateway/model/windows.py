@@ -19,10 +19,10 @@ SHARE_OF_WINDOW = 4
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is known of all models whose names begin alike."""
+    """What is known of all models whose names begin alike; `max_output` is None where nothing is."""
 
     window: int
-    max_output: int
+    max_output: int | None
     vision: bool = True
 
 
@@ -73,11 +73,12 @@ def info(model: str, options: ModelOptions) -> ModelInfo:
     provider, name = split_id(model, options)
     size = _size(provider, name)
     window = options.windows.get(model, size.window)
+    most = size.max_output or options.max_output or DEFAULT_MAX_OUTPUT
     return ModelInfo(
         provider=provider,
         name=name,
         window=window,
-        max_output=min(options.max_output or size.max_output, max(1, window // SHARE_OF_WINDOW)),
+        max_output=min(options.max_output or most, most, max(1, window // SHARE_OF_WINDOW)),
         style=style_of(provider),
         vision=size.vision,
         tools=provider != "echo",
@@ -90,7 +91,7 @@ def _size(provider: str, name: str) -> Size:
     bare = name.rpartition("/")[2]
     known = [beginning for beginning in SIZES if bare.startswith(beginning)]
     if provider in LOCAL:
-        return Size(LOCAL_WINDOW, DEFAULT_MAX_OUTPUT, vision=False)
+        return Size(LOCAL_WINDOW, None, vision=False)
     if known:
         return SIZES[max(known, key=len)]
-    return Size(DEFAULT_WINDOW, DEFAULT_MAX_OUTPUT, vision=False)
+    return Size(DEFAULT_WINDOW, None, vision=False)

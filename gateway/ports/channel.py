@@ -94,9 +94,10 @@ class HttpRoute:
 class Channel(ABC):
     """One configured connection to a platform. Safe to share between tasks.
 
-    The calls that show something (`post`, `put`, `drop`) raise `NotDone` when certainly nothing happened, `Unknown`
-    when it may have, `Gone` when somebody deleted the message, and `AuthFailed` when a token or scope was refused (then
-    nothing happened). They never retry by themselves and never sleep on a rate limit.
+    The calls that show something (`post`, `put`, `drop`) raise `NotDone` when certainly nothing happened
+    (`Unreachable` if the platform is away), `Unknown` when it may have, `Gone` when somebody deleted the message, and
+    `AuthFailed` when a token or scope was refused (then nothing happened). They never retry by themselves and never
+    sleep on a rate limit.
     """
 
     name: str

@@ -51,7 +51,6 @@ class FinishReason(StrEnum):
     STOP = "stop"
     LENGTH = "length"
     TOOLS = "tools"
-    FILTER = "filter"
 
 
 @dataclass(frozen=True, slots=True)

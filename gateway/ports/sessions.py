@@ -93,6 +93,13 @@ class Sessions(ABC):
         """
 
     @abstractmethod
+    async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
+        """Append rows outside of any turn (an import, a note, a library's own use) and return them with their places.
+
+        What a turn says is written by `Turns`, under its lease.
+        """
+
+    @abstractmethod
     async def update(self, session_id: str, patch: Mapping[str, Any]) -> Session:
         """Set the named header fields and nothing else; raise `Refused` for a name outside `UPDATABLE`."""
 

@@ -53,6 +53,14 @@ class SessionManager:
         """Return rows in order, marks attached: the newest below `before`, or the first above `after`."""
         return await self._sessions.page(session_id, before=before, after=after, limit=limit)
 
+    async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
+        """Append rows outside of any turn and return them with their places, durable when it returns."""
+        return await self._sessions.append(session_id, rows)
+
+    async def attic(self, session_id: str, *, after: int = 0, limit: int = PAGE) -> Sequence[Message]:
+        """Return rows that were moved out of the live ones, in order."""
+        return await self._sessions.attic(session_id, after=after, limit=limit)
+
     async def list(self, query: SessionQuery | None = None) -> SessionPage:
         """Return a page of headers, pinned first, then the newest."""
         return await self._sessions.list(query or SessionQuery())

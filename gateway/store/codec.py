@@ -18,7 +18,6 @@ T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_LATEST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 INBOUND = TypeAdapter(Inbound)
 MEDIA = TypeAdapter(tuple[MediaRef, ...])
@@ -38,11 +37,11 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """Return a stored moment, in UTC; one that is no moment, as damage makes it, is the nearest that is."""
-    if not isinstance(micros, int):
+    """Return a stored moment, in UTC; what is no moment, as damage makes it, reads as the beginning of time."""
+    try:
+        return _EPOCH + timedelta(0, 0, micros)
+    except (TypeError, OverflowError):
         return _EPOCH
-    seconds, rest = divmod(min(max(micros, 0), _LATEST), 1_000_000)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
 
 
 def maybe_from_micros(micros: int | None) -> datetime | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from gateway.domain.errors import NotFound
 from gateway.domain.keys import SessionKey
+from gateway.domain.origins import Origin
 from gateway.domain.session import Session
 from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import NewSession
@@ -15,6 +17,9 @@ from gateway.store.codec import ORIGIN, dump, from_json, from_micros, parsed_jso
 from gateway.store.database import Row, Transaction
 
 IdMaker = Callable[[], str]
+
+DECODED_KEPT = 16_384
+"""Keys and origins that are kept decoded: they never change, and a list that is looked at again has them all again."""
 
 COLUMNS = (
     "id", "key", "workspace", "agent", "model", "mode", "title", "title_source", "preview", "message_count",
@@ -108,7 +113,7 @@ def decode_columns(values: Sequence[Any]) -> Session:
         grants={} if grants == "{}" else from_json(grants, {}),
         pinned=pinned != 0,
         archived=archived != 0,
-        origin=parsed_json(ORIGIN, origin),
+        origin=None if origin is None else _origin(origin),
         parent_id=parent_id,
         consolidated_through=consolidated_through,
         replay_from=replay_from,
@@ -117,6 +122,12 @@ def decode_columns(values: Sequence[Any]) -> Session:
     )
 
 
+@lru_cache(maxsize=DECODED_KEPT)
+def _origin(text: str) -> Origin | None:
+    return parsed_json(ORIGIN, text)
+
+
+@lru_cache(maxsize=DECODED_KEPT)
 def _key(text: str) -> SessionKey:
     return SessionKey.parse(text) if "%" in text else SessionKey(*text.split(":"))
 

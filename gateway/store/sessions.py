@@ -13,7 +13,8 @@ from gateway.domain.session import Session
 from gateway.domain.titles import TitleSource
 from gateway.ports.clock import Clock
 from gateway.ports.sessions import UPDATABLE, Found, NewSession, SessionPage, SessionQuery, Sessions
-from gateway.store import attic, forking, listing, naming, searching
+from gateway.ports.tokens import TokenCounter
+from gateway.store import appending, attic, forking, listing, naming, searching
 from gateway.store.codec import ORIGIN, dump, to_micros
 from gateway.store.database import Database, Transaction
 from gateway.store.headers import (
@@ -24,6 +25,7 @@ from gateway.store.headers import (
     header_row,
     open_session,
 )
+from gateway.store.rows import count_off_the_loop
 
 _MARK = """
 INSERT INTO message_marks (session_id, seq, mark, marked_at)
@@ -35,8 +37,9 @@ ON CONFLICT DO NOTHING
 class SqlSessions(Sessions):
     """Keeps headers, rows and marks in a `Database`."""
 
-    def __init__(self, database: Database, clock: Clock, make_id: IdMaker) -> None:
+    def __init__(self, database: Database, clock: Clock, make_id: IdMaker, count: TokenCounter) -> None:
         self._database = database
+        self._count = count
         self._clock = clock
         self._make_id = make_id
 
@@ -66,6 +69,17 @@ class SqlSessions(Sessions):
             return listing.page(tx, session_id, before=before, after=after, limit=limit)
 
         return await self._database.read(work)
+
+    async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
+        counted = await count_off_the_loop(rows, self._count)
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            if not counted:
+                return ()
+            first = appending.append(tx, session_id, counted, self._clock.now())
+            return listing.page(tx, session_id, before=None, after=first - 1, limit=len(counted))
+
+        return await self._database.write(work)
 
     async def update(self, session_id: str, patch: Mapping[str, Any]) -> Session:
         if wrong := sorted(set(patch) - UPDATABLE):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -38,7 +37,7 @@ class SqlTurns(Turns):
         self._count = count
 
     async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
-        (row,) = await self._counted([as_row(inbound)], None)
+        (row,) = await rows.count_off_the_loop([as_row(inbound)], self._count)
         tokens = row.tokens or 0
         return await self._database.write(
             lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now())
@@ -167,7 +166,7 @@ class SqlTurns(Turns):
         usage: Usage | None,
         then: Callable[[Transaction], None],
     ) -> None:
-        added = await self._counted(messages, turn.id)
+        added = await rows.count_off_the_loop(messages, self._count, turn.id)
 
         def work(tx: Transaction) -> None:
             _check(tx, turn, lease)
@@ -178,12 +177,6 @@ class SqlTurns(Turns):
             then(tx)
 
         await self._database.write(work)
-
-    async def _counted(self, messages: Sequence[Message], turn_id: str | None) -> Sequence[Message]:
-        """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
-        if not messages:
-            return ()
-        return await asyncio.to_thread(lambda: [rows.counted(message, self._count, turn_id) for message in messages])
 
     def _end(self, tx: Transaction, turn: Turn, state: TurnState, deliveries: Sequence[NewDelivery]) -> None:
         self._set_state(tx, turn, state)

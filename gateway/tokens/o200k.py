@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import threading
 import zlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,24 +46,6 @@ class VocabularyDamaged(ValueError):
     """The vocabulary file is not the one this code was written for."""
 
 
-class O200kCounter:
-    """A `TokenCounter`. Texts above 250,000 characters are counted in pieces, one token off at each cut at most.
-
-    If the vocabulary cannot be loaded, one warning is logged and a token is taken to be three bytes, which errs on
-    the side of counting too many.
-    """
-
-    def __init__(self, vocabulary: Path = VOCABULARY) -> None:
-        self._vocabulary = vocabulary
-
-    def __call__(self, text: str) -> int:
-        """Return the number of tokens in `text`; special tokens in it are counted as the plain text they are."""
-        encoding = _loaded(self._vocabulary)
-        if encoding is None:
-            return _estimate(text)
-        return sum(len(encoding.encode_ordinary(text[start : start + _PIECE])) for start in range(0, len(text), _PIECE))
-
-
 def load(path: Path) -> Encoding:
     """Read the vocabulary; raise `OSError` if there is none and `VocabularyDamaged` if it is not the right one."""
     from tiktoken import Encoding
@@ -78,14 +61,33 @@ def load(path: Path) -> Encoding:
     return Encoding("o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
 
-def _loaded(path: Path) -> Encoding | None:
+class O200kCounter:
+    """A `TokenCounter`. Texts above 250,000 characters are counted in pieces, one token off at each cut at most.
+
+    If the vocabulary cannot be loaded, one warning is logged and a token is taken to be three bytes, which errs on
+    the side of counting too many.
+    """
+
+    def __init__(self, vocabulary: Path = VOCABULARY, load: Callable[[Path], Encoding] = load) -> None:
+        self._vocabulary = vocabulary
+        self._load = load
+
+    def __call__(self, text: str) -> int:
+        """Return the number of tokens in `text`; special tokens in it are counted as the plain text they are."""
+        encoding = _loaded(self._vocabulary, self._load)
+        if encoding is None:
+            return _estimate(text)
+        return sum(len(encoding.encode_ordinary(text[start : start + _PIECE])) for start in range(0, len(text), _PIECE))
+
+
+def _loaded(path: Path, load: Callable[[Path], Encoding]) -> Encoding | None:
     # `cache` alone would let two threads load at once, and warn twice.
     with _LOCK:
-        return _load_once(path)
+        return _load_once(path, load)
 
 
 @cache
-def _load_once(path: Path) -> Encoding | None:
+def _load_once(path: Path, load: Callable[[Path], Encoding]) -> Encoding | None:
     try:
         return load(path)
     except (OSError, VocabularyDamaged) as error:

@@ -51,7 +51,7 @@ class Answer:
             kind=Kind.CHAT,
             content=self.text or None,
             tool_calls=tuple(self.calls),
-            reasoning_content="\n".join(unsigned) or None,
+            reasoning_content="\n\n".join(unsigned) or None,
             thinking_blocks=tuple(_block(block) for block in signed),
             provider=self.usage.provider if self.usage else None,
             model=self.usage.model if self.usage else None,

@@ -95,8 +95,6 @@ class Runner:
         specs = await self._tools.specs(session)
         for _ in range(self._options.max_rounds):
             answer = await self._ask(session, specs)
-            if answer.reason is FinishReason.FILTER:
-                raise Filtered("the provider's filter ended the answer")
             if answer.is_blank:
                 raise Refused("expected an answer from the model, got an empty one")
             if not answer.calls:

@@ -30,13 +30,15 @@ Endpoint = Callable[["Request"], Awaitable["Response"]]
 def create_web(
     *,
     health: Callable[[], Mapping[str, Health]],
-    ready: Callable[[], bool | str],
+    ready: Callable[[], str | None],
     routes: Mapping[str, Sequence[HttpRoute]],
+    body_seconds: float = BODY_SECONDS,
 ) -> FastAPI:
     """Return the application.
 
-    `health` tells of each channel, `ready` whether the rest is (a text says what is missing), and `routes` holds each
-    channel's own addresses, mounted at `/channels/{channel}{path}`.
+    `health` tells of each channel that is to be heard, `ready` what else is missing (None if nothing is), and `routes`
+    holds each channel's own addresses, mounted at `/channels/{channel}{path}`. A channel that has ended by itself, as a
+    terminal does, is simply absent from `health`.
     """
     from fastapi import FastAPI
 
@@ -46,7 +48,7 @@ def create_web(
     app.add_route("/ready", _ready(health, ready), ["GET", "HEAD"])
     for channel, own in routes.items():
         for route in own:
-            app.add_route(f"/channels/{channel}{route.path}", _mounted(channel, route), [route.method])
+            app.add_route(f"/channels/{channel}{route.path}", _mounted(channel, route, body_seconds), [route.method])
     return app
 
 
@@ -57,7 +59,7 @@ async def _live(_: Request) -> Response:
     return JSONResponse({"status": "live"})
 
 
-def _ready(health: Callable[[], Mapping[str, Health]], ready: Callable[[], bool | str]) -> Endpoint:
+def _ready(health: Callable[[], Mapping[str, Health]], ready: Callable[[], str | None]) -> Endpoint:
     async def answer(_: Request) -> Response:
         from starlette.responses import JSONResponse
 
@@ -67,15 +69,13 @@ def _ready(health: Callable[[], Mapping[str, Health]], ready: Callable[[], bool 
     return answer
 
 
-def readiness(health: Mapping[str, Health], ready: bool | str) -> dict[str, Any]:
+def readiness(health: Mapping[str, Health], missing: str | None) -> dict[str, Any]:
     """Return what `/ready` says: every channel when all is well, else what is missing and which channels are deaf."""
     deaf = {name: state for name, state in health.items() if not state.receiving}
-    if ready is True and not deaf:
+    if missing is None and not deaf:
         return {"status": "ready", "channels": {name: _shown(state) for name, state in health.items()}}
     body: dict[str, Any] = {"status": "not ready", "channels": {name: _shown(state) for name, state in deaf.items()}}
-    if isinstance(ready, str):
-        body["reason"] = redact(ready, ())
-    return body
+    return body if missing is None else {**body, "reason": redact(missing, ())}
 
 
 def _shown(state: Health) -> dict[str, Any]:
@@ -93,11 +93,11 @@ def _moment(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _mounted(channel: str, route: HttpRoute) -> Endpoint:
+def _mounted(channel: str, route: HttpRoute, body_seconds: float) -> Endpoint:
     async def answer(request: Request) -> Response:
         from starlette.responses import Response
 
-        body = await _body(request)
+        body = await _body(request, body_seconds)
         if isinstance(body, Response):
             return body
         headers = {name: ", ".join(request.headers.getlist(name)) for name in request.headers}
@@ -112,14 +112,14 @@ def _mounted(channel: str, route: HttpRoute) -> Endpoint:
     return answer
 
 
-async def _body(request: Request) -> bytes | Response:
+async def _body(request: Request, seconds: float) -> bytes | Response:
     """Return the raw body, or the refusal of one that is too large, too slow or cut off."""
     from starlette.requests import ClientDisconnect
     from starlette.responses import Response
 
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:

@@ -13,7 +13,7 @@ class HttpOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     enabled: bool = True
-    """Whether to serve HTTP at all."""
+    """Whether to serve HTTP at all (health at `/live` and `/ready`, and addresses platforms call)."""
     host: str = "127.0.0.1"
     """The address to listen on; `0.0.0.0` for all, which a container needs."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8420

@@ -34,14 +34,14 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serve(app: Any, host: str, port: int) -> AsyncIterator[int]:
+async def serve(app: Any, host: str, port: int, *, grace_seconds: int = GRACE_SECONDS) -> AsyncIterator[int]:
     """Serve the ASGI application while the block runs, and yield the port it is bound to.
 
     Raises `ConfigError` naming the setting if the address cannot be listened on. Leaving the block answers what is
-    being asked, for a few seconds, and closes everything.
+    being asked, for `grace_seconds` at most (0: cuts it off), and closes everything.
     """
     listener = bind(host, port)
-    server = _Server(_config(app))
+    server = _Server(_config(app, grace_seconds))
     task = asyncio.create_task(server.serve(sockets=[listener]), name="web server")
     try:
         await _started(server, task)
@@ -51,7 +51,11 @@ async def serve(app: Any, host: str, port: int) -> AsyncIterator[int]:
         await _stopped(server, task, listener)
 
 
-def _config(app: Any) -> uvicorn.Config:
+MOST_CONNECTIONS = 256
+"""How many connections are served at once; more are answered with 503, so that they cannot starve the channels."""
+
+
+def _config(app: Any, grace_seconds: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         # Our logs are set up already, and uvicorn's own set-up would write past their redaction.
@@ -61,7 +65,8 @@ def _config(app: Any) -> uvicorn.Config:
         ws="none",
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=grace_seconds,
+        limit_concurrency=MOST_CONNECTIONS,
     )
 
 
@@ -92,7 +97,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         # All addresses of the new protocol mean all of the old one too, as operators expect.
         both = host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
+        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
         raise explained(error, host, port) from error
 

@@ -8,7 +8,6 @@ import sys
 import pytest
 from pydantic import BaseModel
 
-from channels import registry
 from channels.console.adapter import ConsoleChannel
 from channels.console.options import ConsoleOptions
 from channels.registry import KINDS, Kind, find_kind, load_adapter, load_options, load_setup, options_by_kind
@@ -43,18 +42,16 @@ def test_a_missing_library_is_told_with_the_line_that_installs_it(monkeypatch: p
         load_adapter("slack")
 
 
-def test_a_missing_module_of_ours_is_a_bug_and_rises(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_module_of_ours_is_a_bug_and_rises() -> None:
     broken = Kind(adapter="channels.nowhere:X", options="channels.nowhere:Y", extra="slack")
-    monkeypatch.setattr(registry, "KINDS", {"broken": broken})
     with pytest.raises(ModuleNotFoundError):
-        load_adapter("broken")
+        load_adapter("broken", {"broken": broken})
 
 
-def test_what_guides_the_owner_is_loaded_where_a_kind_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_guides_the_owner_is_loaded_where_a_kind_has_it() -> None:
     assert load_setup("console") is None
     guided = Kind(adapter="x:X", options="x:Y", setup="channels.console.options:ConsoleOptions")
-    monkeypatch.setattr(registry, "KINDS", {"guided": guided})
-    assert load_setup("guided") is ConsoleOptions
+    assert load_setup("guided", {"guided": guided}) is ConsoleOptions
 
 
 def test_reading_the_options_of_every_kind_loads_no_platform_library() -> None:

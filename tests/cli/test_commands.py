@@ -124,6 +124,18 @@ async def test_a_reader_that_goes_away_loses_no_answer(tmp_path: Path) -> None:
     assert out.index("last: lost?") < out.index("last: second")
 
 
+async def test_an_output_that_was_closed_from_the_start_loses_no_answer_either(tmp_path: Path) -> None:
+    command_line = f"echo lost? | {TRUNKLINE} chat --data {tmp_path} >&-"
+    process = await asyncio.create_subprocess_shell(
+        command_line, stderr=asyncio.subprocess.PIPE, env=environment(), cwd=tmp_path
+    )
+    _, errors = await process.communicate()
+    assert (process.returncode, errors.decode()) == (
+        1,
+        "trunkline: the answer could not be printed; the next chat prints it first\n",
+    )
+
+
 async def _chat_into(descriptor: int, data: Path) -> int:
     process = await asyncio.create_subprocess_exec(
         TRUNKLINE, "chat", "--data", str(data),

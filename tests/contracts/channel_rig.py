@@ -1,12 +1,18 @@
-"""What the channel contract suite needs of a platform: a real adapter, and a loopback server to play its part."""
+"""What the channel contract suite needs: a real adapter with somebody to talk to, and what goes wrong on platforms."""
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 from enum import StrEnum
+from typing import ClassVar
 
+from gateway.domain.inbound import InboundKind
 from gateway.domain.keys import Route
 from gateway.ports.channel import Channel
+from gateway.ports.clock import Clock
 
 
 class Fault(StrEnum):
@@ -25,22 +31,49 @@ class Fault(StrEnum):
 
 
 class ChannelRig(ABC):
-    """A channel wired to its loopback platform, and the levers of the platform."""
+    """A channel, a person to talk to in a chat of their own, and what that person sees.
+
+    `announces` are the kinds of event that can come in here at all.
+    """
+
+    kind: ClassVar[type[Channel]]
+    places: ClassVar[tuple[str, ...]] = ("direct",)
+    longest: ClassVar[int]
+    """The most characters (as the platform counts) of one message."""
+    announces: ClassVar[tuple[InboundKind, ...]]
 
     channel: Channel
     direct: Route
     """A chat of one person with the bot, in which messages can be shown."""
-    shared: Route
-    """A shared chat, with the thread an answer there would go to."""
-    longest: int
-    """The most characters (as the platform counts) of one message."""
+
+    @classmethod
+    @abstractmethod
+    def running(cls) -> AbstractAsyncContextManager[ChannelRig]:
+        """Run a rig, with a channel that the suite opens."""
 
     @abstractmethod
-    async def say(self, text: str, *, mention: bool = False) -> str:
-        """A person writes in the direct chat, or mentions the bot in the shared one.
+    async def say(self, text: str) -> str:
+        """The person writes in the direct chat. Returns the dedupe key to expect."""
 
-        Returns the dedupe key to expect.
-        """
+    @abstractmethod
+    async def announce(self, kind: InboundKind) -> InboundKind | None:
+        """Let something of a kind happen in the direct chat; return what is to become of it, None for nothing."""
+
+    @abstractmethod
+    def shown(self, route: Route) -> list[str]:
+        """The texts a person sees in that chat or thread, in order."""
+
+
+class PlatformRig(ChannelRig):
+    """A channel wired to a loopback server, and the levers of the server."""
+
+    places = ("direct", "shared")
+    shared: Route
+    """A shared chat, with the thread an answer there would go to."""
+
+    @abstractmethod
+    async def mention(self, text: str) -> str:
+        """The person mentions the bot in the shared chat. Returns the dedupe key to expect."""
 
     @abstractmethod
     async def repeat(self) -> None:
@@ -59,6 +92,10 @@ class ChannelRig(ABC):
         """The platform drops the receiving connection."""
 
     @abstractmethod
+    async def go_down(self) -> None:
+        """The platform is gone: nobody answers at its address."""
+
+    @abstractmethod
     def told_received(self) -> int:
         """How many events the adapter has told the platform it received."""
 
@@ -67,9 +104,15 @@ class ChannelRig(ABC):
         """Arm a fault for the next call that shows something."""
 
     @abstractmethod
-    def shown(self, route: Route) -> list[str]:
-        """The texts a person sees in that chat or thread, in order."""
-
-    @abstractmethod
     def secrets(self) -> list[str]:
         """The tokens that must appear in no log line and no error."""
+
+
+class HurriedClock(Clock):
+    """The time of this machine; waits only give others their turn, so that a lost connection heals at once."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)

@@ -46,6 +46,7 @@ from tests.model.rigs import (
     text_of,
     user,
 )
+from tests.stores import count_words
 
 OPENAI, LOCAL, ANTHROPIC = "openai:gpt-5", "local:tiny", "anthropic:claude-sonnet-5-5"
 PROVIDERS = [OPENAI, LOCAL, ANTHROPIC]
@@ -84,7 +85,7 @@ async def any_model(
     request: pytest.FixtureRequest, server: ModelServer, tmp_path: Path
 ) -> AsyncIterator[tuple[Model, str]]:
     if request.param == "echo":
-        yield Models(ModelOptions(), {}, count=len), "echo"
+        yield Models(ModelOptions(), {}, count=count_words), "echo"
         return
     made = ScriptedRig(tmp_path) if request.param == "scripted" else ProviderRig(server, request.param)
     yield made.model, made.id
@@ -154,7 +155,7 @@ async def test_a_tool_call_goes_out_and_its_result_comes_back(rig: ModelRig) -> 
     assert [(call.name, call.arguments.replace(" ", "")) for call in calls] == [("add", '{"a":1}'), ("add", "{}")]
     assert finish_of(events).reason is FinishReason.TOOLS
     results = [result(call, f"result {number}") for number, call in enumerate(calls)]
-    again = await heard(rig.model, rig.request(asked, answer_row(events), *results, tools=[ADD]))
+    again = await heard(rig.model, rig.request(asked, await answer_row(events), *results, tools=[ADD]))
     assert text_of(again) == "It is done."
     if isinstance(rig, ProviderRig):
         assert rig.server.asked[-1].results == ["result 0", "result 1"]
@@ -173,7 +174,8 @@ async def test_thinking_comes_finished_and_goes_back_to_the_one_who_thought_it(r
     assert (thought.text, thought.provider) == ("one and one", rig.provider)
     assert events.index(thought) == 0
     (call,) = [event for event in events if isinstance(event, ToolCallRequested)]
-    again = await heard(rig.model, rig.request(asked, answer_row(events), result(call, "2"), tools=[ADD]))
+    row = await answer_row(events)
+    again = await heard(rig.model, rig.request(asked, row, result(call, "2"), tools=[ADD]))
     assert text_of(again) == "Two."
     if isinstance(rig, ProviderRig):
         assert "one and one" in str(rig.server.requests[-1]["messages"])
@@ -221,11 +223,27 @@ async def test_an_answer_that_ran_out_of_room_says_so(rig: ModelRig) -> None:
     assert (text_of(events), finish_of(events).reason) == ("first words", FinishReason.LENGTH)
 
 
-async def test_an_answer_that_a_filter_stopped_says_so_and_is_no_text_of_its_own(rig: ModelRig) -> None:
-    rig.does(Answer(text="first", finish="filter"), Answer(text="first", finish="filter"))
-    assert finish_of(await heard(rig.model, rig.request())).reason is FinishReason.FILTER
+async def test_an_answer_that_a_filter_stopped_is_an_error_after_what_was_said_and_what_it_cost(rig: ModelRig) -> None:
+    stopped = Answer(text="first words", calls=[Call(name="add")], finish="filter", input_tokens=9, output_tokens=2)
+    rig.does(stopped, stopped)
+    events: list[ModelEvent] = []
     with pytest.raises(Filtered):
-        await rig.model.complete(rig.request())
+        await heard(rig.model, rig.request(tools=[ADD]), events)
+    assert text_of(events) == "first words"
+    assert isinstance(spent := events[-1], UsageReported)
+    assert (spent.usage.input_tokens, spent.usage.output_tokens) == (9, 2)
+    with pytest.raises(Filtered):
+        await rig.model.complete(rig.request(tools=[ADD]))
+
+
+async def test_a_refusal_of_the_model_is_the_same_error_and_its_words_are_no_answer(provider: ProviderRig) -> None:
+    provider.does(Answer(text=None, finish="refusal"), Answer(text=None, finish="refusal"))
+    events: list[ModelEvent] = []
+    with pytest.raises(Filtered):
+        await heard(provider.model, provider.request(), events)
+    assert [type(event) for event in events] == [UsageReported]
+    with pytest.raises(Filtered):
+        await provider.model.complete(provider.request())
 
 
 async def test_a_reason_for_finishing_that_nobody_knows_ends_an_answer_all_the_same(provider: ProviderRig) -> None:

@@ -100,6 +100,30 @@ async def test_every_field_of_a_row_comes_back(store: Store, clock: ManualClock)
     assert stored.tokens > 4
 
 
+async def test_rows_can_be_appended_outside_of_any_turn_in_order_and_counted(store: Store) -> None:
+    session = await store.sessions.open(KEY, NewSession())
+    words = [Message(role=Role.USER, content=f"word {n}") for n in range(3)]
+    added = await store.sessions.append(session.id, words)
+    assert [(row.seq, row.text, row.tokens) for row in added] == [(n + 1, f"word {n}", 6) for n in range(3)]
+    assert await store.sessions.page(session.id) == added
+    assert await store.sessions.append(session.id, []) == ()
+    header = await store.sessions.get(session.id)
+    assert (header.message_count, header.title, header.preview) == (3, "word 0", "word 0")
+    await store.sessions.delete(session.id)
+    with pytest.raises(NotFound):
+        await store.sessions.append(session.id, words)
+
+
+async def test_twenty_appends_to_one_key_at_once_are_all_kept(store: Store) -> None:
+    """Case C8: no append is lost to another that read the same state."""
+    session = await store.sessions.open(KEY, NewSession())
+    await asyncio.gather(
+        *(store.sessions.append(session.id, [Message(role=Role.USER, content=str(n))]) for n in range(20))
+    )
+    assert sorted(row.text for row in await store.sessions.page(session.id)) == sorted(map(str, range(20)))
+    assert [row.seq for row in await store.sessions.page(session.id)] == list(range(1, 21))
+
+
 async def test_only_the_fields_that_are_named_are_updated(store: Store) -> None:
     session = await store.sessions.open(KEY, NewSession(mode="old", model="echo"))
     updated = await store.sessions.update(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from urllib.parse import quote
 
 import pytest
@@ -142,8 +141,7 @@ def test_a_secret_too_short_to_tell_from_a_word_is_left() -> None:
 @pytest.mark.parametrize(
     "unit", ["1", "a", "eyJ", "a:", "://a:", "sk-", "key=", "Bearer ", "token: ", "?a_", "x-", "/bot1:"]
 )
-def test_a_hostile_text_takes_no_longer_than_its_length_allows(unit: str) -> None:
-    text = unit * (200_000 // len(unit))
-    started = time.perf_counter()
-    redact(text, ["some-secret"])
-    assert time.perf_counter() - started < 5
+def test_a_hostile_text_is_redacted_to_its_end(unit: str) -> None:
+    # A pattern that looks back over what it saw would not come to the end of this before the test is given up.
+    text = unit * (1_000_000 // len(unit))
+    assert redact(f"{text} some-secret", ["some-secret"]).endswith(MASK)

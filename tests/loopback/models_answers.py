@@ -78,8 +78,8 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the model says. `text` None is a null content; `finish` is stop, length or filter, with tools by
-    itself; any other word goes out as it is.
+    """What the model says. `text` None is a null content; `finish` is stop, length, filter or refusal, with tools by
+    itself; any other word goes out as it is. OpenAI's refusal is words of its own kind, before an ordinary stop.
 
     Token counts that are None are made up from the sizes of the texts.
     """

@@ -13,7 +13,8 @@ from tests.loopback.models_answers import Answer, Asked, Fault, Problem, text_of
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PING = b": still here\n\n"
 SYSTEM = ("system", "developer")
-FINISH = {"stop": "stop", "length": "length", "filter": "content_filter"}
+FINISH = {"stop": "stop", "length": "length", "filter": "content_filter", "refusal": "stop"}
+REFUSAL = "I cannot help with that."
 BAD = "invalid_request_error"
 TOO_LONG = (
     "This model's maximum context length is 10 tokens. However, your messages resulted in 11 tokens. Please reduce the "
@@ -145,7 +146,8 @@ def _error(kind: str, code: str | None, message: str, where: str | None) -> dict
 
 def whole(asked: Asked, answer: Answer) -> dict[str, Any]:
     """Return the answer to a request that did not ask for a stream."""
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+    refusal = REFUSAL if answer.finish == "refusal" else None
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": refusal}
     if answer.thinking:
         message["reasoning_content"] = answer.thinking
     if answer.calls:
@@ -168,6 +170,9 @@ async def stream(asked: Asked, answer: Answer) -> AsyncIterator[bytes]:
         yield _chunk(asked, {"tool_calls": [head]})
         for part in (raw[: len(raw) // 2], raw[len(raw) // 2 :]):
             yield _chunk(asked, {"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    if answer.finish == "refusal":
+        for piece in re.findall(r"\s*\S+\s*", REFUSAL):
+            yield _chunk(asked, {"refusal": piece})
     yield _chunk(asked, {}, _finish(answer))
     if (asked.body.get("stream_options") or {}).get("include_usage"):
         yield _line({**_head(asked, "chat.completion.chunk"), "choices": [], "usage": _usage(asked, answer)})

@@ -13,7 +13,6 @@ The gateway may run in this process or in another; it needs `api_url` and the tw
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -21,8 +20,10 @@ from typing import Any, Self
 from aiohttp import web
 
 from tests.loopback.slack_api import SCOPES, WebApi
-from tests.loopback.slack_faults import SlackFault, broken, held, limited, lost, refused
+from tests.loopback.slack_events import callback, posted
+from tests.loopback.slack_faults import Faults, SlackFault, broken, held, limited, lost, refused
 from tests.loopback.slack_socket import Envelope, Sockets
+from tests.loopback.slack_wire import arguments_of, token_of
 from tests.loopback.slack_world import (
     APP_ID,
     BOT_ID,
@@ -37,8 +38,6 @@ from tests.loopback.slack_world import (
 
 HANG_SECONDS = 30
 """A guard against hanging, not a delay: waits end as soon as what they wait for is there."""
-
-SHOWING = ("chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class SlackServer:
         """Whether the bot's own posts come back as events, as they do from Slack."""
         self._changes = asyncio.Condition()
         self._notices: set[asyncio.Task[None]] = set()
-        self._faults: list[tuple[str | None, SlackFault]] = []
+        self._faults = Faults()
         self.sockets = Sockets(self._changed)
         self.api_url = ""
 
@@ -87,9 +86,7 @@ class SlackServer:
 
     async def stop(self) -> None:
         """Be gone, as after a power cut; whoever calls finds nobody."""
-        for _method, fault in self._faults:
-            if fault.release is not None:
-                fault.release.set()
+        self._faults.release()
         await self.sockets.close()
         await self._runner.cleanup()
         await asyncio.gather(*self._notices)
@@ -159,7 +156,7 @@ class SlackServer:
         chat.members.add(user)
         self.world.add(chat, message)
         for kind in kinds:
-            await self.deliver(self._event(kind, chat, message, fields))
+            await self.deliver(posted(kind, chat, message, fields))
         return message.ts
 
     async def other_bot(self, channel: str, text: str) -> str:
@@ -171,23 +168,13 @@ class SlackServer:
         """Slack announces a message of the bot itself."""
         chat = self.world.chats[channel]
         message = SlackMessage(ts=self.world.next_ts(), user=BOT_USER, bot_id=BOT_ID, text=text, raw=typed(text))
-        await self.deliver(self._event("message", chat, message, {"bot_id": BOT_ID}))
+        await self.deliver(posted("message", chat, message, {"bot_id": BOT_ID}))
 
     # What Slack does.
 
     async def deliver(self, event: dict[str, Any], retry: int = 0) -> Envelope:
         """Send any event."""
-        payload = {
-            "token": "verification",
-            "team_id": TEAM,
-            "api_app_id": APP_ID,
-            "type": "event_callback",
-            "event": event,
-            "event_id": self.world.next_id("Ev"),
-            "event_time": int(self.world.next_ts().split(".")[0]),
-            "authorizations": [{"team_id": TEAM, "user_id": BOT_USER, "is_bot": True}],
-        }
-        return await self.sockets.deliver(payload, retry=retry)
+        return await self.sockets.deliver(callback(self.world, event), retry=retry)
 
     async def repeat_last(self) -> None:
         """Send the last event once more, in an envelope of its own, as a repeat."""
@@ -208,7 +195,7 @@ class SlackServer:
 
     def fail_next(self, fault: SlackFault, method: str | None = None) -> None:
         """Arm a fault for the next call of a method, or for the next call that shows something."""
-        self._faults.append((method, fault))
+        self._faults.arm(fault, method)
 
     # What can be seen.
 
@@ -232,7 +219,7 @@ class SlackServer:
 
     def private_notes(self, channel: str, user: str) -> list[str]:
         """Return what only this person was shown."""
-        return [message.text for to, message in self.world.chats[channel].private if to == user]
+        return [message.text for message in self.world.chats[channel].shown_privately(user)]
 
     def called(self, method: str) -> list[dict[str, Any]]:
         """Return the arguments of each call of a method."""
@@ -250,11 +237,11 @@ class SlackServer:
     # The wire.
 
     async def _call(self, request: web.Request) -> web.StreamResponse:
-        method, args = request.match_info["method"], await _arguments(request)
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ") or str(args.pop("token", ""))
+        method, args = request.match_info["method"], await arguments_of(request)
+        token = token_of(request) or str(args.pop("token", ""))
         self.calls.append(Call(method, args))
         self._changed()
-        fault = self._fault(method)
+        fault = self._faults.take(method)
         if fault.release is not None:
             await fault.release.wait()
         status, answer = 200, {"ok": True}
@@ -299,23 +286,16 @@ class SlackServer:
                 "not_authed" if not token else "not_allowed_token_type" if token == other else "invalid_auth"
             )
 
-    def _fault(self, method: str) -> SlackFault:
-        for index, (name, fault) in enumerate(self._faults):
-            if method == name or (name is None and method in SHOWING):
-                del self._faults[index]
-                return fault
-        return SlackFault()
-
     async def _download(self, request: web.Request) -> web.StreamResponse:
         """Send a file, or the sign-in page with status 200 as Slack does for a token without files:read."""
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        token = token_of(request)
         self.calls.append(Call("files", {"id": request.match_info["id"]}))
         if token != self.bot_token or "files:read" in self.api.missing_scopes:
             return web.Response(text="<!DOCTYPE html><html><title>Slack</title></html>", content_type="text/html")
         found = self.world.files.get(request.match_info["id"])
         if found is None:
             return web.Response(status=404)
-        fault = self._fault("files")
+        fault = self._faults.take("files")
         if fault.status is not None:
             return web.Response(status=fault.status, headers=fault.facts.get("headers"))
         response = web.Response(body=found[1], content_type=found[0]["mimetype"])
@@ -323,20 +303,10 @@ class SlackServer:
             response.enable_chunked_encoding()
         return response
 
-    def _event(self, kind: str, chat: Chat, message: SlackMessage, fields: dict[str, Any]) -> dict[str, Any]:
-        event: dict[str, Any] = {"type": kind, "user": message.user, "text": message.raw, "ts": message.ts}
-        event |= {"channel": chat.id, "event_ts": message.ts, "team": TEAM}
-        event |= {"thread_ts": message.thread_ts} if message.thread_ts else {}
-        # app_mention tells neither the type of its channel nor a subtype.
-        event |= {"channel_type": chat.kind} if kind == "message" else {}
-        if message.files:
-            event |= {"files": message.files, **({"subtype": "file_share"} if kind == "message" else {})}
-        return event | fields
-
     def _notice(self, chat: Chat, ts: str) -> None:
         message = chat.find(ts)
         if message is not None:
-            event = self._event("message", chat, message, {"bot_id": BOT_ID})
+            event = posted("message", chat, message, {"bot_id": BOT_ID})
             self._later(self.deliver(event))
 
     def _changed(self) -> None:
@@ -350,17 +320,6 @@ class SlackServer:
     async def _tell(self) -> None:
         async with self._changes:
             self._changes.notify_all()
-
-
-async def _arguments(request: web.Request) -> dict[str, Any]:
-    """Return a call's arguments from its query, form or JSON body; JSON inside a form is read too."""
-    args: dict[str, Any] = dict(request.query)
-    if request.content_type == "application/json":
-        return args | await request.json()
-    for name, value in (await request.post()).items():
-        nested = name in ("metadata", "blocks") and isinstance(value, str)
-        args[name] = json.loads(value) if nested else value
-    return args
 
 
 __all__ = ["Call", "SlackFault", "SlackServer", "broken", "held", "limited", "lost", "refused"]

@@ -33,6 +33,8 @@ class WebApi:
     def __init__(self, world: World) -> None:
         self.world = world
         self.missing_scopes: set[str] = set()
+        self.identity = {"team_id": TEAM, "user_id": BOT_USER, "bot_id": BOT_ID}
+        """Whose token it is, as auth.test tells."""
         self._methods: dict[str, Callable[[Args], dict[str, Any]]] = {
             "auth.test": self._auth_test,
             "chat.postMessage": self._post,
@@ -57,7 +59,7 @@ class WebApi:
 
     def _auth_test(self, args: Args) -> dict[str, Any]:
         names = {"url": "https://loopback.slack.com/", "team": "Loopback", "user": "trunkline"}
-        return {**names, "team_id": TEAM, "user_id": BOT_USER, "bot_id": BOT_ID, "is_enterprise_install": False}
+        return {**names, **self.identity, "is_enterprise_install": False}
 
     def _post(self, args: Args) -> dict[str, Any]:
         chat = self.world.chat(args.get("channel"))

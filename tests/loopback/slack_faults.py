@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+SHOWING = ("chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackFault:
@@ -18,6 +20,31 @@ class SlackFault:
     apply: bool = False
     release: asyncio.Event | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Faults:
+    """What was armed, in order, each for one call."""
+
+    def __init__(self) -> None:
+        self._armed: list[tuple[str | None, SlackFault]] = []
+
+    def arm(self, fault: SlackFault, method: str | None) -> None:
+        """Arm a fault for the next call of a method, or for the next call that shows something."""
+        self._armed.append((method, fault))
+
+    def take(self, method: str) -> SlackFault:
+        """Return what happens to this call of a method: nothing but the usual, unless it was armed."""
+        for index, (name, fault) in enumerate(self._armed):
+            if method == name or (name is None and method in SHOWING):
+                del self._armed[index]
+                return fault
+        return SlackFault()
+
+    def release(self) -> None:
+        """Let go of every call that would be held."""
+        for _, fault in self._armed:
+            if fault.release is not None:
+                fault.release.set()
 
 
 def limited(seconds: int = 7) -> SlackFault:

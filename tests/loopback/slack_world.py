@@ -68,6 +68,11 @@ class Chat:
             return [message for message in self.messages if message.thread_ts in (None, message.ts)]
         return [message for message in self.messages if thread in (message.ts, message.thread_ts)]
 
+    def shown_privately(self, user: str) -> list[SlackMessage]:
+        """Return the notes that only this person sees; one in a thread is shown only where somebody has replied."""
+        active = {None, *(message.thread_ts for message in self.messages if message.thread_ts != message.ts)}
+        return [message for to, message in self.private if to == user and message.thread_ts in active]
+
 
 class World:
     """The state of one workspace."""

@@ -14,7 +14,6 @@ It lives in the loop of the test; the gateway that talks to it may be another pr
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -23,9 +22,11 @@ from typing import Any, Self
 from aiohttp import web
 
 from tests.loopback.telegram_chats import Chat, Chats
+from tests.loopback.telegram_files import Files
 from tests.loopback.telegram_rules import Refusal, utf16_length
 from tests.loopback.telegram_troubles import Planned, Trouble
 from tests.loopback.telegram_updates import UpdateQueue
+from tests.loopback.telegram_wire import half, hang_up, params_of, refuse
 
 __all__ = ["BOT", "Call", "TelegramServer", "Trouble", "user"]
 
@@ -49,10 +50,8 @@ class TelegramServer:
         self.calls: list[Call] = []
         self.updates = UpdateQueue()
         self.chats = Chats(BOT)
+        self.files = Files()
         self.port = 0
-        self.claimed_size: int | None = None
-        """What getFile says of every file's size, true or not; None says the truth."""
-        self._files: dict[str, bytes] = {}
         self._troubles: list[Planned] = []
         self._runner: web.AppRunner | None = None
         self._polls: list[web.Request] = []
@@ -149,15 +148,6 @@ class TelegramServer:
         entities = [{"type": "mention", "offset": 0, "length": utf16_length(name)}]
         return self.message(chat, sender, f"{name} {text}", entities, topic=topic)
 
-    def add_file(self, content: bytes, path: str = "documents/file_1.bin") -> str:
-        """Keep a file for download; return its id."""
-        self._files[path] = content
-        return f"id-of-{path}"
-
-    def forget_files(self) -> None:
-        """Let no file be downloaded any more."""
-        self._files.clear()
-
     # What the bot did.
 
     def messages(self, chat_id: int, topic: int | None = None) -> list[str]:
@@ -190,7 +180,7 @@ class TelegramServer:
     def drop_polls(self) -> None:
         """Break the connection of each request for updates that waits."""
         for request in self._polls:
-            _hang_up(request)
+            hang_up(request)
 
     async def wait_polled(self) -> None:
         """Wait until the bot waits for updates and has confirmed all there are."""
@@ -220,9 +210,9 @@ class TelegramServer:
         self._troubles += times * [Planned(trouble, method, retry_after)]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        method, params = request.match_info["method"], await _params(request)
+        method, params = request.match_info["method"], await params_of(request)
         if request.match_info["token"] != self.token:
-            return _respond(Refusal(401, "Unauthorized"))
+            return refuse(Refusal(401, "Unauthorized"))
         self.calls.append(Call(method, params))
         planned = self._take_trouble(method)
         if method == "getUpdates":
@@ -244,12 +234,12 @@ class TelegramServer:
     ) -> web.StreamResponse:
         match planned.trouble if planned else None:
             case Trouble.DROPPED:
-                return _hang_up(request)
+                return hang_up(request)
             case Trouble.NONSENSE:
                 return web.json_response({"ok": True, "result": {"what": "is this"}})
             case Trouble.LOST:
                 await self._apply(method, params)
-                return _hang_up(request)
+                return hang_up(request)
             case Trouble.BAD_GATEWAY | Trouble.LOST_PAGE as page:
                 status = 502 if page is Trouble.BAD_GATEWAY else 404
                 return web.Response(
@@ -258,7 +248,7 @@ class TelegramServer:
             case None:
                 return await self._apply(method, params)
         assert planned is not None
-        return _respond(planned.refusal())
+        return refuse(planned.refusal())
 
     async def _apply(self, method: str, params: Mapping[str, str]) -> web.Response:
         try:
@@ -268,7 +258,7 @@ class TelegramServer:
             result = act(params)
             result = await result if isinstance(result, Awaitable) else result
         except Refusal as refusal:
-            return _respond(refusal)
+            return refuse(refusal)
         return web.json_response({"ok": True, "result": result})
 
     def _methods(self) -> Mapping[str, Callable[[Mapping[str, str]], Any]]:
@@ -280,76 +270,22 @@ class TelegramServer:
             "deleteMessage": self.chats.delete_message,
             "sendChatAction": self.chats.send_chat_action,
             "answerCallbackQuery": self.chats.answer_callback_query,
-            "getFile": self._get_file,
-            "setWebhook": self._set_webhook,
-            "deleteWebhook": self._delete_webhook,
-            "getWebhookInfo": self._webhook_info,
+            "getFile": self.files.get_file,
+            "setWebhook": self.updates.set_webhook,
+            "deleteWebhook": self.updates.delete_webhook,
+            "getWebhookInfo": self.updates.webhook_info,
         }
-
-    def _get_file(self, params: Mapping[str, str]) -> dict[str, Any]:
-        path = params.get("file_id", "").removeprefix("id-of-")
-        if path not in self._files and self.claimed_size is None:
-            raise Refusal(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
-        size = len(self._files[path]) if self.claimed_size is None else self.claimed_size
-        if size > 20_000_000:
-            raise Refusal(400, "Bad Request: file is too big")
-        return {"file_id": params["file_id"], "file_unique_id": path, "file_size": size, "file_path": path}
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         if request.match_info["token"] != self.token:
-            return _respond(Refusal(401, "Unauthorized"))
-        content = self._files.get(request.match_info["path"])
-        if content is None:
-            return _respond(Refusal(404, "Not Found"))
-        return await _half(request, content) if self._take_trouble("download") else web.Response(body=content)
-
-    def _set_webhook(self, params: Mapping[str, str]) -> bool:
-        self.updates.webhook = params.get("url", "")
-        return True
-
-    def _delete_webhook(self, params: Mapping[str, str]) -> bool:
-        self.updates.webhook = ""
-        if params.get("drop_pending_updates") in ("true", "True", "1"):
-            self.updates.pending.clear()
-        return True
-
-    def _webhook_info(self, params: Mapping[str, str]) -> dict[str, Any]:
-        waiting = len(self.updates.pending)
-        return {"url": self.updates.webhook, "has_custom_certificate": False, "pending_update_count": waiting}
+            return refuse(Refusal(401, "Unauthorized"))
+        try:
+            content = self.files.content(request.match_info["path"])
+        except Refusal as refusal:
+            return refuse(refusal)
+        return await half(request, content) if self._take_trouble("download") else web.Response(body=content)
 
 
 def user(id: int, *, is_bot: bool = False) -> dict[str, Any]:
     """Return a person, or a bot, as the Bot API writes them."""
     return {"id": id, "is_bot": is_bot, "first_name": f"User{id}", "username": f"user{id}"}
-
-
-async def _params(request: web.Request) -> dict[str, str]:
-    """Read parameters from wherever the Bot API takes them: the query, a form, or JSON."""
-    params = dict(request.query)
-    if request.content_type == "application/json":
-        body = await request.json()
-        return {**params, **{key: value if isinstance(value, str) else _json(value) for key, value in body.items()}}
-    form = await request.post()
-    return {**params, **{key: value for key, value in form.items() if isinstance(value, str)}}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value)
-
-
-def _respond(refusal: Refusal) -> web.Response:
-    return web.json_response(refusal.body(), status=refusal.code)
-
-
-async def _half(request: web.Request, content: bytes) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Length": str(len(content))})
-    await response.prepare(request)
-    await response.write(content[: len(content) // 2])
-    _hang_up(request)
-    return response
-
-
-def _hang_up(request: web.Request) -> web.Response:
-    if request.transport:
-        request.transport.abort()
-    return web.Response()

@@ -29,6 +29,7 @@ class UpdateQueue:
         self._last_id = 1000
         self._polling: asyncio.Event | None = None
         """Set when a newer request takes the place of the one that waits."""
+        self._is_time_up = False
         self._changed = asyncio.Condition()
 
     def next_id(self) -> int:
@@ -59,6 +60,7 @@ class UpdateQueue:
             self._allowed = json.loads(params["allowed_updates"]) or None
         self._confirm(int(params.get("offset") or 0))
         self.polls += 1
+        self._is_time_up = False
         await self.notify()
         try:
             await self._wait(replaced, float(params.get("timeout") or 0))
@@ -67,14 +69,37 @@ class UpdateQueue:
                 self._polling = None
         return self.pending[: int(params.get("limit") or 100)]
 
+    def set_webhook(self, params: Mapping[str, str]) -> bool:
+        """Have updates sent to an address, so that nobody can ask for them."""
+        self.webhook = params.get("url", "")
+        return True
+
+    def delete_webhook(self, params: Mapping[str, str]) -> bool:
+        """Let updates be asked for again."""
+        self.webhook = ""
+        if params.get("drop_pending_updates") in ("true", "True", "1"):
+            self.pending.clear()
+        return True
+
+    def webhook_info(self, params: Mapping[str, str]) -> dict[str, Any]:
+        """Tell which address updates are sent to."""
+        return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": len(self.pending)}
+
     async def _wait(self, replaced: asyncio.Event, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds), self._changed:
-                await self._changed.wait_for(lambda: self.pending or replaced.is_set())
+                await self._changed.wait_for(lambda: self.pending or replaced.is_set() or self._is_time_up)
         except TimeoutError:
             pass
         if replaced.is_set():
             raise Refusal(409, _CONFLICT)
+
+    async def end_poll(self) -> None:
+        """Answer the request that waits with nothing, as when its time is up, and wait for the next one."""
+        await self.until(lambda: self.is_polled, "the bot polls")
+        polls, self._is_time_up = self.polls, True
+        await self.notify()
+        await self.until(lambda: self.polls > polls and self.is_polled, "the bot polls again")
 
     def _confirm(self, offset: int) -> None:
         if offset < 0:

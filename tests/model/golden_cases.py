@@ -1,4 +1,6 @@
-"""The golden files of the mapping: histories as rows, and what each style must make of them.
+"""The golden files: histories as rows, what each style must make of them, and the row that an answer becomes.
+
+The answer goes the way it goes in a turn: streamed by the provider's library, gathered, kept as a row, replayed.
 
 `python -m tests.model.golden_cases` writes the expected half anew; the difference is then read before it is committed.
 """
@@ -8,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from gateway.domain.message import Message, Role, ToolCall
-from gateway.model.mapping import Target, to_history, to_rows
+from gateway.model.history import Target, to_history
 from gateway.model.options import ModelOptions
 from gateway.model.router import Models
 from gateway.ports.model import ModelRequest, Style
-from tests.loopback.models import ModelServer
+from gateway.turns.answer import gather
+from tests.loopback.models import Answer, Call, ModelServer
+from tests.stores import count_words
 
 FOLDER = Path(__file__).with_name("golden")
 MODELS = {Style.OPENAI: "openai:gpt-5", Style.ANTHROPIC: "anthropic:claude-sonnet-5-5"}
@@ -77,30 +81,56 @@ def dumped(history: Sequence[ModelMessage]) -> Any:
     return _stable(ModelMessagesTypeAdapter.dump_python(list(history), mode="json"))
 
 
-async def on_the_wire(golden: Mapping[str, Any], style: Style) -> tuple[dict[str, Any], list[str]]:
-    """Return what reaches the provider, and what the loopback server found illegal about it."""
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """What reached the provider, the row its answer became, what that row added to the next request, and what the
+    loopback server found illegal."""
+
+    wire: Mapping[str, Any]
+    row: Mapping[str, Any]
+    again: Sequence[Any]
+    refusals: Sequence[str]
+
+
+async def exchange(golden: Mapping[str, Any], style: Style) -> Exchange:
+    """Ask twice: with the rows of a golden file, and then with its answer and what follows it."""
     async with ModelServer() as server:
+        server.answer = lambda _: _answer(golden)
         urls = {"openai": server.openai_url, "anthropic": server.anthropic_url}
         providers = {name: {"api_key": "k", "base_url": url} for name, url in urls.items()}
-        models = Models(ModelOptions.model_validate({"retries": 0, "providers": providers}), {}, count=len)
+        models = Models(ModelOptions.model_validate({"retries": 0, "providers": providers}), {}, count=count_words)
         request = ModelRequest(model=MODELS[style], messages=rows_of(golden), system=golden.get("system", ""))
-        async for _ in models.stream(request):
-            pass
+        row = (await gather(models.stream(request))).as_row()
+        await gather(models.stream(replace(request, messages=[*request.messages, row, *_after(row)])))
         await models.close()
-        body = server.requests[0]
-        return {key: body[key] for key in ("system", "messages") if key in body}, server.refusals
+        first, second = server.requests
+        return Exchange(
+            wire={key: first[key] for key in ("system", "messages") if key in first},
+            row=row_to(row),
+            again=second["messages"][len(first["messages"]) :],
+            refusals=server.refusals,
+        )
 
 
 async def expected(golden: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a golden file should say about its rows."""
+    """Return what a golden file should say about its rows and its answer."""
     found: dict[str, Any] = {}
     for style in Style:
-        history = history_of(golden, style)
-        wire, refusals = await on_the_wire(golden, style)
-        assert refusals == []
-        back = [row_to(row) for row in to_rows(history, style.value)]
-        found[style.value] = {"history": dumped(history), "wire": wire, "back": back}
+        told = await exchange(golden, style)
+        assert told.refusals == []
+        history = dumped(history_of(golden, style))
+        found[style.value] = {"history": history, "wire": told.wire, "row": told.row, "again": told.again}
     return found
+
+
+def _answer(golden: Mapping[str, Any]) -> Answer:
+    given = golden["answer"]
+    return Answer(**{**given, "calls": [Call(**call) for call in given.get("calls", ())]})
+
+
+def _after(row: Message) -> list[Message]:
+    results = [Message(role=Role.TOOL, content="done", tool_call_id=call.id) for call in row.tool_calls]
+    return results or [Message(role=Role.USER, content="Go on.")]
 
 
 def _stable(value: Any) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.domain.message import Message, Role, ToolCall
+from gateway.domain.message import Message, Role
 from gateway.model.options import ModelOptions
 from gateway.model.router import Models
 from gateway.ports.model import (
@@ -18,12 +18,12 @@ from gateway.ports.model import (
     ModelEvent,
     ModelRequest,
     TextDelta,
-    Thinking,
     ToolCallRequested,
-    UsageReported,
 )
 from gateway.ports.tools import ToolSpec
+from gateway.turns.answer import gather
 from tests.loopback.models import Answer, Asked, Fault, ModelServer
+from tests.stores import count_words
 
 SECRET = "sk-very-secret-key"
 ADD = ToolSpec(name="add", description="Adds.", schema={"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -63,7 +63,7 @@ class ScriptedRig(ModelRig):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "script.json"
         self.id = f"scripted:{self._path}"
-        self.model = Models(ModelOptions(), {}, count=len)
+        self.model = Models(ModelOptions(), {}, count=count_words)
         self.does(*[Answer(text="first words and more")] * 3)
 
     def does(self, *steps: Answer | Fault) -> None:
@@ -102,7 +102,12 @@ def models(server: ModelServer, **settings: Any) -> Models:
         "anthropic": {"api_key": SECRET, "base_url": server.anthropic_url},
     }
     given = {"retries": 0, "timeout_seconds": 20, "providers": providers, **settings}
-    return Models(ModelOptions.model_validate(given), {}, count=len)
+    return Models(ModelOptions.model_validate(given), {}, count=count_words)
+
+
+def asking(model: str) -> ModelRequest:
+    """Return a first request to a model."""
+    return ModelRequest(model=model, messages=[user("Hello")])
 
 
 def user(text: str) -> Message:
@@ -115,24 +120,14 @@ def result(call: ToolCallRequested, text: str) -> Message:
     return Message(role=Role.TOOL, content=text, tool_call_id=call.id, name=call.name)
 
 
-def answer_row(events: Sequence[ModelEvent]) -> Message:
+async def answer_row(events: Sequence[ModelEvent]) -> Message:
     """Return the row that a turn keeps of an answer."""
-    thoughts = [event for event in events if isinstance(event, Thinking)]
-    calls = [event for event in events if isinstance(event, ToolCallRequested)]
-    (spent,) = [event.usage for event in events if isinstance(event, UsageReported)]
-    return Message(
-        role=Role.ASSISTANT,
-        content=text_of(events) or None,
-        tool_calls=tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in calls),
-        reasoning_content="".join(thought.text for thought in thoughts if thought.signature is None) or None,
-        thinking_blocks=tuple(
-            {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
-            for thought in thoughts
-            if thought.signature is not None
-        ),
-        provider=spent.provider,
-        model=spent.model,
-    )
+
+    async def again() -> AsyncGenerator[ModelEvent, None]:
+        for event in events:
+            yield event
+
+    return (await gather(again())).as_row()
 
 
 def text_of(events: Sequence[ModelEvent]) -> str:

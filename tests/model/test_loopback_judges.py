@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ USED = {"role": "assistant", "content": [USE]}
 DONE = {"type": "tool_result", "tool_use_id": "c1", "content": "3"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
 TEXT = {"type": "text", "text": "Hi"}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
 
 
 def call(**changes: Any) -> dict[str, Any]:

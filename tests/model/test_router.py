@@ -1,55 +1,31 @@
-"""Model ids, keys and the fallback: which provider a request goes to, and what is said when it cannot go."""
+"""Model ids and keys: which provider a request goes to, and what is said when it cannot go."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loguru import logger
 from pydantic import ValidationError
 
-from gateway.domain.errors import AuthFailed, ContextOverflow, Refused, TrunklineError, Unavailable
-from gateway.domain.message import Message, Role, ToolCall
+from gateway.domain.errors import AuthFailed, Refused, TrunklineError
 from gateway.model import providers
 from gateway.model.adapter import Adapter
 from gateway.model.clients import open_client
 from gateway.model.options import ModelOptions
-from gateway.model.router import Models, suggestions
-from gateway.ports.model import ModelEvent, ModelRequest, Style, UsageReported
+from gateway.model.providers import suggestions
+from gateway.model.router import Models
+from gateway.ports.model import Style
 from tests.loopback.models import Fault, ModelServer
-from tests.model.rigs import SECRET, heard, models, text_of, user
+from tests.model.rigs import SECRET, asking, heard, models, text_of
+from tests.stores import count_words
 
 OPENAI, ANTHROPIC = "openai:gpt-5", "anthropic:claude-sonnet-5-5"
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def logged() -> Iterator[list[str]]:
-    heard: list[str] = []
-    handler = logger.add(lambda line: heard.append(f"{line.record['level'].name} {line.record['message']}"), level=0)
-    yield heard
-    logger.remove(handler)
-
-
 def routed(**options: object) -> Models:
-    return Models(ModelOptions.model_validate(options), {}, count=len)
-
-
-def asking(model: str) -> ModelRequest:
-    return ModelRequest(model=model, messages=[user("Hello")])
-
-
-def who(events: list[ModelEvent]) -> list[str]:
-    return [f"{event.usage.provider}:{event.usage.model}" for event in events if isinstance(event, UsageReported)]
+    return Models(ModelOptions.model_validate(options), {}, count=count_words)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +93,7 @@ async def test_a_missing_key_is_told_with_the_variable_and_the_setting(id: str, 
 @pytest.mark.parametrize("key", ["sk-…", "sk-a b", "sk-a\nb", "sk-\x00"])
 def test_a_key_that_no_provider_has_is_refused_unseen(key: str) -> None:
     with pytest.raises(AuthFailed, match="copy it again") as caught:
-        Models(ModelOptions(), {"OPENAI_API_KEY": key}, count=len).check("openai:gpt-5")
+        Models(ModelOptions(), {"OPENAI_API_KEY": key}, count=count_words).check("openai:gpt-5")
     assert "sk-" not in str(caught.value)
 
 
@@ -164,83 +140,12 @@ async def test_the_key_goes_where_it_belongs(server: ModelServer) -> None:
     await routes.close()
 
 
-async def test_the_fallback_answers_for_a_model_that_is_unavailable(server: ModelServer, logged: list[str]) -> None:
-    routes = models(server, fallback=ANTHROPIC)
-    for fault in (Fault.OVERLOADED, Fault.RATE_LIMITED, Fault.QUOTA):
-        server.fail_next(fault)
-        events = await heard(routes, asking(OPENAI))
-        assert (text_of(events), who(events)) == ("answer to: Hello", [ANTHROPIC])
-    assert [line for line in logged if "replaced" in line] == ["WARNING model replaced by the fallback"]
-    assert who(await heard(routes, asking(OPENAI))) == [OPENAI]
-    assert logged[-1] == "INFO model answers again"
-    server.fail_next(Fault.OVERLOADED)
-    await heard(routes, asking(OPENAI))
-    assert logged[-1] == "WARNING model replaced by the fallback"
-    await routes.close()
-
-
-async def test_the_fallback_of_another_style_gets_a_history_it_takes(server: ModelServer) -> None:
-    routes = models(server, fallback=ANTHROPIC)
-    asked = asking(OPENAI)
-    call = ToolCall(id="functions.add:0", name="add", arguments="{")
-    rows = [
-        user("Hello"),
-        user("there"),
-        Message(role=Role.ASSISTANT, tool_calls=(call,), reasoning_content="hm", provider="openai"),
-        Message(role=Role.TOOL, tool_call_id=call.id, content=""),
-        user("Hurry"),
-        Message(role=Role.ASSISTANT, content="One."),
-        Message(role=Role.ASSISTANT, content="Two."),
-        user("Go on"),
-    ]
-    server.fail_next(Fault.OVERLOADED)
-    assert who(await heard(routes, replace(asked, messages=rows))) == [ANTHROPIC]
-    assert server.refusals == []
-    await routes.close()
-
-
-async def test_the_fallback_does_not_finish_an_answer_that_was_begun(server: ModelServer) -> None:
-    routes = models(server, fallback=ANTHROPIC)
-    server.answer = lambda asked: "first words"
-    server.fail_next(Fault.DROPPED)
-    events: list[ModelEvent] = []
-    with pytest.raises(Unavailable):
-        await heard(routes, asking(OPENAI), events)
-    assert (text_of(events), len(server.requests)) == ("first ", 1)
-    await routes.close()
-
-
-@pytest.mark.parametrize(
-    ("fault", "error"), [(Fault.OVERFLOW, ContextOverflow), (Fault.UNAUTHORIZED, AuthFailed), (Fault.REFUSED, Refused)]
-)
-async def test_the_fallback_does_not_hide_what_it_cannot_mend(
-    server: ModelServer, fault: Fault, error: type[Exception]
-) -> None:
-    routes = models(server, fallback=ANTHROPIC)
-    server.fail_next(fault)
-    with pytest.raises(error):
-        await heard(routes, asking(OPENAI))
-    assert len(server.requests) == 1
-    await routes.close()
-
-
 async def test_one_provider_alone_keeps_the_contract_too(server: ModelServer) -> None:
     options = ModelOptions.model_validate({"providers": {"local": {"base_url": server.openai_url}}})
     adapter = Adapter(open_client(providers.endpoint("local", options, {}), options), options)
     assert await adapter.complete(asking("local:tiny")) == "answer to: Hello"
-    assert adapter.info("local:tiny") == Models(options, {}, count=len).info("local:tiny")
+    assert adapter.info("local:tiny") == Models(options, {}, count=count_words).info("local:tiny")
     await adapter.close()
-
-
-async def test_a_fallback_that_fails_too_is_told(server: ModelServer) -> None:
-    routes = models(server, fallback=ANTHROPIC)
-    server.fail_next(Fault.OVERLOADED, times=3)
-    with pytest.raises(Unavailable, match="anthropic"):
-        await heard(routes, asking(OPENAI))
-    with pytest.raises(Unavailable, match="anthropic"):
-        await heard(routes, asking(ANTHROPIC))
-    assert len(server.requests) == 3
-    await routes.close()
 
 
 async def test_no_secret_and_no_payload_is_logged_or_told(server: ModelServer, logged: list[str]) -> None:

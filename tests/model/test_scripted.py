@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import AuthFailed, ContextOverflow, Filtered, Refused, ThinkingRefused, Unavailable
+from gateway.domain.turn import Usage
 from gateway.model.options import ModelOptions
 from gateway.model.scripted import Scripted
 from gateway.ports.model import (
     Finish,
     FinishReason,
+    ModelEvent,
     ModelRequest,
     TextDelta,
     Thinking,
@@ -78,6 +80,19 @@ async def test_events_come_as_written() -> None:
 async def test_errors_come_by_their_kind(kind: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         await heard(scripted({"events": [{"error": kind}]}), asking())
+
+
+async def test_a_filter_ends_an_answer_after_its_words_and_its_usage() -> None:
+    events: list[ModelEvent] = []
+    script = [{"text": "a"}, {"finish": "filter"}, {"usage": {"output_tokens": 2}}]
+    with pytest.raises(Filtered):
+        await heard(scripted({"events": script}), asking(), events)
+    assert events == [TextDelta("a"), UsageReported(Usage(provider="scripted", model="x", output_tokens=2))]
+
+
+async def test_a_finish_of_no_known_kind_is_told() -> None:
+    with pytest.raises(Refused, match="expected a finish of stop, length, tools, filter in the script, got 'lenght'"):
+        await heard(scripted({"events": [{"finish": "lenght"}]}), asking())
 
 
 async def test_an_event_of_no_known_kind_is_told() -> None:

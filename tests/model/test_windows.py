@@ -34,9 +34,11 @@ def test_a_window_of_the_settings_wins_and_leaves_room_for_a_history() -> None:
     assert info("ollama:other", ModelOptions(windows={"ollama:llama3.2": 4_000})).window == 8_192
 
 
-def test_a_limit_of_the_settings_holds_for_every_model() -> None:
+def test_a_limit_of_the_settings_holds_for_every_model_and_raises_only_what_is_a_guess() -> None:
     assert info("openai:gpt-5", ModelOptions(max_output=500)).max_output == 500
+    assert info("anthropic:claude-3-5-haiku", ModelOptions(max_output=20_000)).max_output == 8_192
+    assert info("xai:unheard-of", ModelOptions(max_output=20_000)).max_output == 20_000
 
 
 def test_every_size_leaves_room_for_a_history() -> None:
-    assert all(0 < size.max_output < size.window for size in SIZES.values())
+    assert all(0 < (size.max_output or 0) < size.window for size in SIZES.values())

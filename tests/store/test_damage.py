@@ -22,10 +22,15 @@ from gateway.store.codec import to_json
 from tests.clock import ManualClock
 from tests.stores import ROUTE, delivery, message, open_engine
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
+json_values: st.SearchStrategy[Any] = st.deferred(
+    lambda: (
+        st.none()
+        | st.booleans()
+        | st.integers(-5, 5)
+        | st.text(max_size=5)
+        | st.lists(json_values, max_size=3)
+        | st.dictionaries(st.text(max_size=8), json_values, max_size=3)
+    )
 )
 fields = st.sampled_from(
     ["content", "tool_calls", "thinking_blocks", "sender", "media", "extra", "name", "provider", "reasoning_content"]

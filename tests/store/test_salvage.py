@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 from contextlib import closing
@@ -14,9 +15,10 @@ from loguru import logger
 from gateway.domain.message import Message, Role
 from gateway.ports.leases import session_lease
 from gateway.ports.sessions import NewSession, SessionQuery
+from gateway.store import open_store
 from gateway.store.sqlite.salvage import is_damaged, salvage
 from tests.clock import ManualClock
-from tests.stores import ROUTE, message, open_engine
+from tests.stores import ROUTE, count_words, id_maker, message, open_engine
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 PAGE = 4096
@@ -81,3 +83,14 @@ async def test_a_file_that_is_whole_is_left_alone(tmp_path: Path) -> None:
     path.with_name("store.db-wal").write_bytes(b"\0" * 32)
     assert not is_damaged(path)
     assert not is_damaged(tmp_path / "none.db")
+
+
+async def test_a_gateway_that_opens_a_damaged_store_mends_it_and_goes_on(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    path = tmp_path / "store.db"
+    spoil(path, seed=1, pages=3)
+    url = f"sqlite:///{path}"
+    async with open_store(url, clock=ManualClock(NOW), make_id=id_maker("new"), count=count_words, mend=True) as store:
+        assert len((await store.sessions.list(SessionQuery(limit=100))).sessions) >= 10
+        assert await store.sessions.search("words") != []
+    assert any(name.startswith("store.db.damaged-") for name in os.listdir(tmp_path))

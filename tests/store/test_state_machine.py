@@ -124,8 +124,7 @@ class Verbs(RuleBasedStateMachine):
         return chat
 
     def open_chat(self, key: SessionKey) -> Chat | None:
-        (chat,) = [chat for chat in self.chats if chat.key == key and not chat.is_closed] or [None]
-        return chat
+        return next((chat for chat in self.chats if chat.key == key and not chat.is_closed), None)
 
     def opened(self, key: SessionKey, id: str) -> Chat:
         """Return the open chat of a key, which the store says has this id."""

@@ -14,6 +14,7 @@ from tests.stores import ROUTE, message
 from tests.turns.conftest import Rig
 
 NEW_YORK = ZoneInfo("America/New_York")
+IDLE = ResetRule(idle=timedelta(minutes=30))
 DAILY = ResetRule(daily_at=time(4), zone=NEW_YORK)
 
 
@@ -21,8 +22,8 @@ DAILY = ResetRule(daily_at=time(4), zone=NEW_YORK)
     ("rule", "last", "now", "over"),
     [
         (ResetRule(), datetime(2020, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC), False),
-        (ResetRule(idle=timedelta(minutes=30)), datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12, 30, tzinfo=UTC), False),
-        (ResetRule(idle=timedelta(minutes=30)), datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12, 31, tzinfo=UTC), True),
+        (IDLE, datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12, 30, tzinfo=UTC), False),
+        (IDLE, datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12, 31, tzinfo=UTC), True),
         # Four in the morning in New York is nine in winter and eight in summer, by UTC.
         (DAILY, datetime(2026, 1, 10, 8, 59, tzinfo=UTC), datetime(2026, 1, 10, 9, 1, tzinfo=UTC), True),
         (DAILY, datetime(2026, 1, 10, 9, 1, tzinfo=UTC), datetime(2026, 1, 11, 8, 59, tzinfo=UTC), False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.domain.errors import Unavailable
@@ -25,7 +27,7 @@ class TitlingModel(FakeModel):
 
     def info(self, model: str) -> ModelInfo:
         info = super().info(model)
-        return info if self.can_write else ModelInfo(**{**_fields(info), "writes": False})
+        return replace(info, writes=self.can_write)
 
     async def complete(self, request: ModelRequest) -> str:
         self.asked.append(request)
@@ -33,10 +35,6 @@ class TitlingModel(FakeModel):
         if isinstance(title, Exception):
             raise title
         return title
-
-
-def _fields(info: ModelInfo) -> dict[str, object]:
-    return {name: getattr(info, name) for name in info.__slots__}
 
 
 def titler(rig: Rig, model: TitlingModel) -> Titler:

@@ -104,7 +104,7 @@ async def test_a_failed_turn_says_so_once_and_shows_nothing_internal(rig: Rig, e
 
 async def test_an_answer_that_a_filter_ended_is_no_answer(rig: Rig) -> None:
     """Case A11: what a filter left of an answer is not stored as the bot's words."""
-    rig.model.steps = [("I will tell you how to", FinishReason.FILTER)]
+    rig.model.steps = [["I will tell you how to", Filtered("refused")]]
     session_id = await rig.turn("hi", 1)
     assert await rig.texts(session_id) == ["hi"]
     assert "content filter" in (await rig.sent())[0]

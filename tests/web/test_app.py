@@ -8,13 +8,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import pytest
 
 from gateway.ports.channel import Health, HttpRequest, HttpResponse, HttpRoute
-from gateway.web import app as web
-from gateway.web.app import MAX_BODY_BYTES, create_web
+from gateway.web.app import BODY_SECONDS, MAX_BODY_BYTES, create_web
 from gateway.web.server import serve
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -24,15 +24,35 @@ TOKEN = "111:AAF-dk39sLkQwErTyUiOpAsDfGhJkLzXcV"
 @asynccontextmanager
 async def client(
     health: dict[str, Health] | None = None,
-    ready: Callable[[], bool | str] = lambda: True,
+    ready: Callable[[], str | None] = lambda: None,
     routes: Sequence[HttpRoute] = (),
+    body_seconds: float = BODY_SECONDS,
+    around: Callable[[Any], Any] = lambda app: app,
 ) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_web(health=lambda: health or {}, ready=ready, routes={"slack": routes})
+    app = create_web(health=lambda: health or {}, ready=ready, routes={"slack": routes}, body_seconds=body_seconds)
     async with (
-        serve(app, "127.0.0.1", 0) as port,
+        serve(around(app), "127.0.0.1", 0) as port,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as asking,
     ):
         yield asking
+
+
+class Watched:
+    """An application, and when a request came to it and when the last one was done with."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+        self.done = asyncio.Event()
+
+    def __call__(self, app: Any) -> Any:
+        async def run(scope: Any, receive: Any, send: Any) -> None:
+            self.came.set()
+            try:
+                await app(scope, receive, send)
+            finally:
+                self.done.set()
+
+        return run
 
 
 async def echo(request: HttpRequest) -> HttpResponse:
@@ -74,11 +94,21 @@ async def test_ready_names_the_channel_that_is_deaf_and_since_when() -> None:
     }
 
 
-@pytest.mark.parametrize(("ready", "body"), [("draining", {"reason": "draining"}), (False, {})])
-async def test_ready_says_what_else_is_missing(ready: bool | str, body: dict[str, str]) -> None:
-    async with client({}, lambda: ready) as asking:
+async def test_ready_says_what_else_is_missing_and_asks_anew_each_time() -> None:
+    missing = ["draining", None]
+    async with client({"slack": Health(receiving=True)}, lambda: missing.pop(0)) as asking:
         answer = await asking.get("/ready")
-    assert (answer.status_code, answer.json()) == (503, {"status": "not ready", "channels": {}, **body})
+        told = {"status": "not ready", "channels": {}, "reason": "draining"}
+        assert (answer.status_code, answer.json()) == (503, told)
+        assert (await asking.get("/ready")).status_code == 200
+
+
+async def test_a_channel_that_has_ended_is_not_missed() -> None:
+    health = {"slack": Health(receiving=True), "console": Health(receiving=True)}
+    async with client(health) as asking:
+        del health["console"]
+        answer = await asking.get("/ready")
+    assert (answer.status_code, list(answer.json()["channels"])) == (200, ["slack"])
 
 
 async def test_ready_shows_no_token_even_if_a_channel_did() -> None:
@@ -115,9 +145,8 @@ async def test_a_body_that_is_too_large_is_refused_before_the_channel_sees_it() 
     assert seen == [MAX_BODY_BYTES]
 
 
-async def test_a_body_that_never_arrives_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "BODY_SECONDS", 0.05)
-    async with client(routes=[HttpRoute(method="POST", path="/e", handle=echo)]) as asking:
+async def test_a_body_that_never_arrives_is_given_up() -> None:
+    async with client(routes=[HttpRoute(method="POST", path="/e", handle=echo)], body_seconds=0.05) as asking:
         reader, writer = await asyncio.open_connection("127.0.0.1", asking.base_url.port)
         writer.write(b"POST /channels/slack/e HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc")
         assert b" 408 " in await reader.readline()
@@ -132,14 +161,13 @@ async def test_a_platform_that_hangs_up_in_the_middle_disturbs_nobody() -> None:
         seen.append(request.body)
         return HttpResponse(status=200)
 
-    async with client(routes=[HttpRoute(method="POST", path="/e", handle=take)]) as asking:
+    watched = Watched()
+    async with client(routes=[HttpRoute(method="POST", path="/e", handle=take)], around=watched) as asking:
         _, writer = await asyncio.open_connection("127.0.0.1", asking.base_url.port)
         writer.write(b"POST /channels/slack/e HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc")
-        await writer.drain()
-        await asyncio.sleep(0.05)
+        await watched.came.wait()
         writer.close()
-        await writer.wait_closed()
-        await asyncio.sleep(0.05)
+        await watched.done.wait()
         assert (await asking.post("/channels/slack/e", content=b"whole")).status_code == 200
     assert seen == [b"whole"]
 

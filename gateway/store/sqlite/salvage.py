@@ -16,6 +16,7 @@ from pathlib import Path
 from loguru import logger
 
 from gateway.store.sqlite.connection import connect
+from gateway.store.sqlite.indexing import index_new_rows
 from gateway.store.sqlite.migrate import prepare
 
 TABLES = (
@@ -35,6 +36,12 @@ class Saved:
     table: str
     kept: int
     lost: int
+
+
+def mend_if_damaged(path: Path, now: datetime) -> None:
+    """Check a file that was left unclosed, and save what can be read of it if it is damaged."""
+    if is_damaged(path):
+        salvage(path, now)
 
 
 def is_damaged(path: Path) -> bool:
@@ -61,6 +68,7 @@ def salvage(path: Path, now: datetime) -> list[Saved]:
         new.execute("PRAGMA foreign_keys=OFF")
         saved = [_copy(old, new, table) for table in TABLES]
         new.execute(_REPAIR_COUNTS)
+        index_new_rows(new)
     lost = {one.table: one.lost for one in saved if one.lost}
     logger.bind(kept_aside=str(aside), lost=lost).warning("the database was damaged; what could be read of it is kept")
     return saved

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -93,15 +94,17 @@ def test_a_chat_ends_at_ctrl_d(person: Person) -> None:
     assert person.process.wait(10) == 0
 
 
-def test_ctrl_c_cancels_a_line_and_then_ends_the_chat(person: Person) -> None:
+def test_ctrl_c_cancels_a_line_and_then_interrupts_the_process(person: Person) -> None:
+    before = person.settings()
     person.waits_for("you>")
     person.types(b"not this" + CTRL_C)
     person.types(b"but this\r")
     person.waits_for("heard <but this>")
     person.waits_for("you>")
     person.types(CTRL_C)
-    person.waits_for("ended well")
-    assert person.process.wait(10) == 0
+    person.waits_for("KeyboardInterrupt")
+    assert person.process.wait(10) == -signal.SIGINT
+    assert person.settings() == before
 
 
 def test_a_chat_that_is_cancelled_gives_the_terminal_back(person: Person) -> None:

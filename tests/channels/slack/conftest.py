@@ -10,13 +10,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from channels.slack.adapter import SlackChannel
+from channels.slack.api import Patience
 from channels.slack.options import SlackOptions
+from channels.slack.render import render
 from gateway.domain.inbound import Inbound
+from gateway.domain.keys import Route
+from gateway.domain.outbound import Outbound, Part
 from gateway.ports.clock import Clock
 from tests.clock import ManualClock
 from tests.loopback.slack import SlackServer
 
 ANA, BOB = "U0ANA", "U0BOB"
+DM, GENERAL = Route("slack", "D0ANA"), Route("slack", "C0GENERAL")
 
 
 class Inbox:
@@ -71,13 +76,32 @@ def options_for(slack: SlackServer, **changes: str) -> SlackOptions:
     return SlackOptions.model_validate(settings | changes)
 
 
+@asynccontextmanager
+async def opened(slack: SlackServer, clock: Clock, **patience: float) -> AsyncIterator[SlackChannel]:
+    """Run a channel that is open and receives nothing."""
+    made = SlackChannel("slack", options_for(slack), clock, patience=Patience(**patience))
+    await made.open()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
 @pytest.fixture
 async def channel(slack: SlackServer, clock: Clock) -> AsyncIterator[SlackChannel]:
-    """A channel that is open and receives nothing."""
-    made = SlackChannel("slack", options_for(slack), clock)
-    await made.open()
-    yield made
-    await made.close()
+    async with opened(slack, clock) as made:
+        yield made
+
+
+def part(text: str, only_for: str | None = None) -> Part:
+    """Return the one part of a short message."""
+    (made,) = render(Outbound(text=text, only_for=only_for))
+    return made
+
+
+def count(channel: SlackChannel, what: str) -> int:
+    """Return how often the channel saw something."""
+    return channel.health().counters.get(what, 0)
 
 
 @asynccontextmanager

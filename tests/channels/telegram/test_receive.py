@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 from loguru import logger
 
-from channels.telegram.receive import backoff
 from gateway.domain.errors import AuthFailed
 from gateway.domain.inbound import Inbound
 from tests.channels.telegram.harness import SkippingClock, Store, opened, receiving
@@ -17,6 +16,7 @@ from tests.loopback.telegram import TelegramServer, Trouble, user
 
 
 async def test_a_backlog_is_handled_at_start_in_order(telegram: TelegramServer, clock: SkippingClock) -> None:
+    """Case E10: what came while nobody listened is not thrown away."""
     for index in range(6):
         await telegram.private(42, f"message {index}")
     store = Store()
@@ -27,6 +27,7 @@ async def test_a_backlog_is_handled_at_start_in_order(telegram: TelegramServer, 
 
 
 async def test_an_update_is_confirmed_only_after_it_was_stored(telegram: TelegramServer, clock: SkippingClock) -> None:
+    """Case E12: the offset is the acknowledgement."""
     reached, may_store = asyncio.Event(), asyncio.Event()
 
     class SlowStore(Store):
@@ -48,6 +49,7 @@ async def test_an_update_is_confirmed_only_after_it_was_stored(telegram: Telegra
 async def test_a_crash_between_fetching_and_storing_loses_nothing(
     telegram: TelegramServer, clock: SkippingClock
 ) -> None:
+    """Cases E12 and E2: what was not stored comes again, and what was is known by its key."""
     for text in ("one", "two", "three"):
         await telegram.private(42, text)
     died = asyncio.Event()
@@ -195,11 +197,23 @@ async def test_ids_that_start_again_lower_after_a_quiet_time_are_received(
     async with receiving(telegram, clock, store):
         await telegram.push({"update_id": 900_000, "message": _text(telegram, "high")})
         await store.until(1)
-        await telegram.wait_polled()
-        await telegram.until_called("getUpdates", len(telegram.called("getUpdates")) + 1)  # one empty round
+        await telegram.updates.end_poll()
         await telegram.push({"update_id": 10, "message": _text(telegram, "low")})
         await store.until(2)
     assert store.texts == ["high", "low"]
+
+
+async def test_an_id_that_comes_back_for_another_message_after_a_quiet_time_is_another_event(
+    telegram: TelegramServer, clock: SkippingClock
+) -> None:
+    store = Store()
+    async with receiving(telegram, clock, store):
+        for text in ("before", "a week later"):
+            await telegram.push({"update_id": 10, "message": _text(telegram, text)})
+            await store.until(len(store.stored) + 1)
+            await telegram.updates.end_poll()
+    first, second = store.stored
+    assert first.dedupe_key != second.dedupe_key
 
 
 async def test_a_refused_token_ends_receiving(telegram: TelegramServer, clock: SkippingClock) -> None:
@@ -240,6 +254,7 @@ async def test_cancelling_leaves_no_task_behind(telegram: TelegramServer, clock:
 async def test_the_token_is_in_no_log_line_of_ours_or_of_a_library(
     telegram: TelegramServer, clock: SkippingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Case K5."""
     lines: list[str] = []
     handler = logger.add(lines.append, level=0, diagnose=True, backtrace=True, format="{message} {extra}")
     caplog.set_level(logging.DEBUG)
@@ -259,11 +274,6 @@ async def test_the_token_is_in_no_log_line_of_ours_or_of_a_library(
     assert "update not stored" in everything
     assert "getUpdates" in everything
     assert telegram.token.partition(":")[2] not in everything
-
-
-def test_waits_grow_to_half_a_minute() -> None:
-    assert [backoff(count) for count in range(8)] == [1, 1, 2, 4, 8, 16, 30, 30]
-    assert backoff(10**6) == 30
 
 
 def _text(telegram: TelegramServer, text: str) -> dict[str, object]:

@@ -13,6 +13,7 @@ from channels.telegram import render as module
 from channels.telegram.render import formatted, render
 from channels.telegram.split import LONGEST, MOST_ENTITIES
 from gateway.domain.outbound import Choice, Outbound, Part
+from gateway.domain.text import whole
 from tests.loopback.telegram_rules import check_entities, check_text, utf16_length
 
 FAMILY = "👨‍👩‍👧‍👦"
@@ -168,6 +169,7 @@ def test_half_a_surrogate_pair_does_not_reach_the_wire() -> None:
     ids=["emoji", "family", "flag", "cjk-b", "cjk", "tone", "accent"],
 )
 def test_2100_characters_beyond_ascii_are_cut_between_characters(unit: str) -> None:
+    """Case G7."""
     parts = parts_of(unit * 2100)
     assert "".join(part.text for part in parts) == unit * 2100
     assert all(part.text == unit * (len(part.text) // len(unit)) for part in parts)
@@ -239,7 +241,7 @@ def test_any_text_becomes_parts_that_telegram_takes(text: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(MARKUP, LONG))
 def test_parts_join_to_the_converted_text(text: str) -> None:
-    converted, _ = formatted(text)
+    converted, _ = formatted(whole(text))
     parts = parts_of(text)
     assert without_space("".join(part.text for part in parts)) == without_space(converted)
     assert all(utf16_length(part.text) <= LONGEST and part.text.strip() for part in parts)
@@ -262,3 +264,23 @@ def test_no_cut_goes_through_a_character_as_people_see_it(clusters: list[str]) -
         assert last != "\u200d"
         assert not unicodedata.category(first).startswith("M")
         assert not "\U0001f3fb" <= first <= "\U0001f3ff"
+
+
+@pytest.mark.parametrize(
+    "text", ["- " * 2000 + "x", "1. " * 2000 + "x", "> " * 2000 + "x", "```\n" * 5000, "-\t" * 500 + "x"]
+)
+def test_a_small_text_never_becomes_hundreds_of_messages(text: str) -> None:
+    parts = render(Outbound(text=text))
+    assert sum(len(part.text) for part in parts) <= 2 * len(text)
+    assert len(parts) <= 2 + len(text) // 2000
+
+
+def test_a_line_of_dashes_is_still_a_rule_and_a_nested_list_a_list() -> None:
+    assert "12" in shown("- a\n  - b\n    - c\n\n12\n")
+    assert shown("-----------------")
+
+
+def test_a_paragraph_that_fits_is_not_cut_for_one_that_does_not() -> None:
+    paragraph = "word " * 700
+    first, second = render(Outbound(text=f"{paragraph.strip()}\n\n{paragraph.strip()}"))
+    assert first.text == second.text == paragraph.strip()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 from channels.slack.adapter import SlackChannel
 from channels.slack.options import SlackOptions
+from gateway.domain.inbound import InboundKind
 from gateway.domain.keys import Route
-from gateway.ports.clock import Clock
-from tests.contracts.channel_rig import ChannelRig, Fault
+from tests.clock import settle
+from tests.contracts.channel_rig import Fault, HurriedClock, PlatformRig
 from tests.loopback.slack import SlackServer, broken, limited, lost, refused
 from tests.loopback.slack_api import MARKDOWN_LIMIT
+from tests.loopback.slack_events import clicked, commanded, deleted, edited, reacted
 
+ANA = "U0ANA"
 FAULTS = {
     Fault.LIMITED: limited(7),
     Fault.LOST: lost(),
@@ -24,40 +25,64 @@ FAULTS = {
 }
 
 
-class HurriedClock(Clock):
-    """The time of this machine; waits only give others their turn, so that a lost connection heals at once."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-
-
-def options_for(slack: SlackServer, **changes: str) -> SlackOptions:
+def options_for(slack: SlackServer) -> SlackOptions:
     """Return the settings that reach this server."""
     settings = {"bot_token": slack.bot_token, "app_token": slack.app_token, "api_url": slack.api_url}
-    return SlackOptions.model_validate(settings | changes)
+    return SlackOptions.model_validate(settings)
 
 
-class SlackRig(ChannelRig):
+class SlackRig(PlatformRig):
     """A person, a channel with a thread in it, and the bot."""
 
+    kind = SlackChannel
     longest = MARKDOWN_LIMIT
+    announces = tuple(InboundKind)
 
     def __init__(self, slack: SlackServer, root: str) -> None:
         self.slack = slack
         self.channel = SlackChannel("slack", options_for(slack), HurriedClock())
-        self.direct = Route("slack", slack.dm_channel("U0ANA"))
+        self.direct = Route("slack", slack.dm_channel(ANA))
         self.shared = Route("slack", "C0GENERAL", root)
 
-    async def say(self, text: str, *, mention: bool = False) -> str:
-        slack, chat = self.slack, (self.shared if mention else self.direct).chat_id
-        if mention:
-            ts = await slack.mention("U0ANA", chat, text, thread_ts=self.shared.thread)
-        else:
-            ts = await slack.dm("U0ANA", text)
-        return f"msg:{slack.team_id}:{chat}:{ts}"
+    @classmethod
+    @asynccontextmanager
+    async def running(cls) -> AsyncIterator[SlackRig]:
+        async with SlackServer() as slack:
+            slack.add_channel("general", slack.add_user("ana"))
+            root = await slack.say(ANA, "C0GENERAL", "a thread begins", kinds=())
+            made = cls(slack, root)
+            try:
+                yield made
+            finally:
+                await made.channel.close()
+
+    async def say(self, text: str) -> str:
+        return self._key(self.direct, await self.slack.dm(ANA, text))
+
+    async def mention(self, text: str) -> str:
+        ts = await self.slack.mention(ANA, self.shared.chat_id, text, thread_ts=self.shared.thread)
+        return self._key(self.shared, ts)
+
+    async def announce(self, kind: InboundKind) -> InboundKind | None:
+        slack, world = self.slack, self.slack.world
+        chat = world.chats[self.direct.chat_id]
+        message = chat.messages[0]
+        match kind:
+            case InboundKind.MESSAGE:
+                await slack.dm(ANA, "words")
+            case InboundKind.FILE:
+                await slack.dm(ANA, "", files=[slack.add_file("cat.png", b"\x89PNG", "image/png")])
+            case InboundKind.EDIT:
+                await slack.deliver(edited(world, chat, message, "better words"))
+            case InboundKind.DELETE:
+                await slack.deliver(deleted(world, chat, message))
+            case InboundKind.REACTION:
+                await slack.deliver(reacted(world, chat, message, ANA))
+            case InboundKind.CHOICE:
+                await slack.sockets.deliver(clicked(world, chat, message, ANA), type="interactive")
+            case InboundKind.COMMAND:
+                await slack.sockets.deliver(commanded(chat, ANA, "/new", "now"), type="slash_commands")
+        return InboundKind.MESSAGE if kind in (InboundKind.MESSAGE, InboundKind.FILE) else None
 
     async def repeat(self) -> None:
         await self.slack.repeat_last()
@@ -72,6 +97,11 @@ class SlackRig(ChannelRig):
         await self.slack.wait_connected()
         await self.slack.drop_connections()
 
+    async def go_down(self) -> None:
+        await self.slack.stop()
+        # The adapter notices that the connections it kept are closed.
+        await settle()
+
     def told_received(self) -> int:
         return len(self.slack.sockets.acks)
 
@@ -84,16 +114,5 @@ class SlackRig(ChannelRig):
     def secrets(self) -> list[str]:
         return [self.slack.bot_token, self.slack.app_token]
 
-
-@asynccontextmanager
-async def rig() -> AsyncIterator[ChannelRig]:
-    """Run a loopback Slack with a channel for it, which the suite opens."""
-    async with SlackServer() as slack:
-        ana = slack.add_user("ana")
-        slack.add_channel("general", ana)
-        root = await slack.say(ana, "C0GENERAL", "a thread begins", kinds=())
-        made = SlackRig(slack, root)
-        try:
-            yield made
-        finally:
-            await made.channel.close()
+    def _key(self, place: Route, ts: str) -> str:
+        return f"msg:{self.slack.team_id}:{place.chat_id}:{ts}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.options import TelegramOptions
+from gateway.domain.inbound import InboundKind
 from gateway.domain.keys import Route
-from gateway.ports.clock import Clock
-from tests.contracts.channel_rig import ChannelRig, Fault
+from tests.contracts.channel_rig import Fault, HurriedClock, PlatformRig
 from tests.loopback.telegram import BOT, TelegramServer, Trouble, user
 
 PERSON, GROUP, TOPIC, OTHER_BOT = 42, -1001, 7, 777
@@ -24,20 +22,13 @@ TROUBLES = {
 }
 
 
-class HurriedClock(Clock):
-    """The time of this machine, with waits cut short, so that a lost connection heals soon."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(min(seconds, 0.05))
-
-
-class TelegramRig(ChannelRig):
+class TelegramRig(PlatformRig):
     """A person, a group with a topic, and the bot."""
 
+    kind = TelegramChannel
     longest = 4096
+    # A bot is not told what is deleted.
+    announces = tuple(kind for kind in InboundKind if kind is not InboundKind.DELETE)
 
     def __init__(self, server: TelegramServer) -> None:
         options = TelegramOptions.model_validate(
@@ -50,10 +41,44 @@ class TelegramRig(ChannelRig):
         self._chat = server.open_private(PERSON)
         self._group = server.open_group(GROUP, TOPIC)
 
-    async def say(self, text: str, *, mention: bool = False) -> str:
-        if mention:
-            return f"upd:{await self.server.group(GROUP, PERSON, text, topic=TOPIC)}"
-        return f"upd:{await self.server.private(PERSON, text)}"
+    @classmethod
+    @asynccontextmanager
+    async def running(cls) -> AsyncIterator[TelegramRig]:
+        async with TelegramServer() as server:
+            made = cls(server)
+            try:
+                yield made
+            finally:
+                await made.channel.close()
+
+    async def say(self, text: str) -> str:
+        return f"upd:{await self.server.private(PERSON, text)}:{PERSON}:{self._chat.last_id}"
+
+    async def mention(self, text: str) -> str:
+        update = await self.server.group(GROUP, PERSON, text, topic=TOPIC)
+        return f"upd:{update}:{GROUP}:{self._group.last_id}"
+
+    async def announce(self, kind: InboundKind) -> InboundKind | None:
+        server, person, words = self.server, user(PERSON), "words"
+        match kind:
+            case InboundKind.MESSAGE:
+                await server.private(PERSON, words)
+            case InboundKind.FILE:
+                document = {"file_id": server.files.add(b"cat"), "file_name": "cat.txt", "mime_type": "text/plain"}
+                await server.push({"message": server.message(self._chat, person, "", document=document)})
+                return InboundKind.MESSAGE
+            case InboundKind.EDIT:
+                edited = server.message(self._chat, person, words, edit_date=1_796_000_060)
+                await server.push({"edited_message": edited})
+            case InboundKind.COMMAND:
+                await server.private(PERSON, "/new", [{"type": "bot_command", "offset": 0, "length": 4}])
+            case InboundKind.CHOICE:
+                asked = self._chat.add("Sure?", is_ours=True)
+                await server.press(PERSON, PERSON, asked.id, "yes")
+            case InboundKind.REACTION:
+                await server.push({"message_reaction": {"chat": self._chat.described(), "message_id": 1}})
+                return None
+        return kind
 
     async def repeat(self) -> None:
         await self.server.repeat()
@@ -68,6 +93,9 @@ class TelegramRig(ChannelRig):
     async def disconnect(self) -> None:
         self.server.drop_polls()
 
+    async def go_down(self) -> None:
+        await self.server.stop()
+
     def told_received(self) -> int:
         return self.server.confirmed_count
 
@@ -79,14 +107,3 @@ class TelegramRig(ChannelRig):
 
     def secrets(self) -> list[str]:
         return [self.server.token]
-
-
-@asynccontextmanager
-async def rig() -> AsyncIterator[ChannelRig]:
-    """Run a loopback Telegram with a channel for it, which the suite opens."""
-    async with TelegramServer() as server:
-        made = TelegramRig(server)
-        try:
-            yield made
-        finally:
-            await made.channel.close()
