@@ -75,7 +75,9 @@ async def test_fifty_sessions_that_save_at_once_do_not_hold_each_other(tmp_path:
             assert (await store.sessions.get(session.id)).message_count == 5
 
 
-@pytest.mark.parametrize("left", [b"", b"\n", b"\0" * 100])
+@pytest.mark.parametrize(
+    "left", [b"", b"\n", bytes(100), bytes(9000)], ids=["empty", "blank", "zeros", "pages of zeros"]
+)
 async def test_a_file_that_a_crash_left_empty_is_a_new_store(tmp_path: Path, left: bytes) -> None:
     """Case C2: what a crash left of a file must not keep the gateway from starting."""
     (tmp_path / "store.db").write_bytes(left)
