@@ -1,25 +1,23 @@
-"""`make bench`: prints one table. Ratios matter; the times are of whatever machine ran it."""
+"""`make bench`: prints one table. Ratios matter; the times are of whatever machine ran it.
+
+`python -m bench NAME …` measures these parts only.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
-from bench.process import measure_processes
-from bench.turns import measure_turns
+from bench.parts import PARTS
+from bench.table import table
 
 
-def main() -> None:
-    """Measure everything and print it."""
-    rows = [*asyncio.run(measure_turns()), *measure_processes()]
-    width = max(len(row.name) for row in rows)
-    print(f"{'':{width}}  {'ours':>12}  {'floor':>12}  {'ratio':>7}  floor is")
-    for row in rows:
-        print(
-            f"{row.name:{width}}  {row.ours:>9.2f} {row.unit:<2}  {row.floor:>9.2f} {row.unit:<2}  "
-            f"{row.ours / row.floor:>6.1f}x  {row.floor_is}"
-        )
+def main(names: list[str]) -> None:
+    """Measure what is named, or everything, and print it."""
+    if unknown := [name for name in names if name not in PARTS]:
+        sys.exit(f"expected names of {', '.join(PARTS)}, got {', '.join(unknown)}")
+    rows = [row for name, measure in PARTS.items() if name in names or not names for row in measure()]
+    print("\n".join(table(rows)))
     print(f"Python {sys.version.split()[0]} on {sys.platform}")
 
 
-main()
+main(sys.argv[1:])

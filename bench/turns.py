@@ -8,7 +8,8 @@ import statistics
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,27 +44,38 @@ class NullChannel(FakeChannel):
         return Ref(id=key)
 
 
-async def measure_turns() -> Sequence[Row]:
+Talk = Callable[[str], Awaitable[float]]
+"""Says something in a chat and returns the seconds until its answer was sent."""
+
+
+@asynccontextmanager
+async def talking(folder: Path) -> AsyncIterator[tuple[NullChannel, Talk]]:
+    """Run a gateway in this process with one channel that sends nowhere."""
+    settings = load_settings(None, {}, {}, folder)
+    # Logging costs too, so it is on as it is in `run`, into a file.
+    logging_off = configure(level="info", file=folder / "bench.log", stderr_level="error")
+    channel = NullChannel()
+    async with open_core(
+        settings,
+        {"null": channel},
+        name="bench",
+        environment={},
+        extra_rules={"null": Rules(people=frozenset({"*"}))},
+    ) as core:
+        await core.receivers.open()
+        async with working(core):
+            yield channel, lambda chat: _message(core, channel, chat)
+    logging_off()
+
+
+async def measure_turns(*, messages: int = MESSAGES, rounds: int = 10) -> Sequence[Row]:
     """Measure one message at a time, and many chats at once; the floor is one durable transaction each."""
     with tempfile.TemporaryDirectory() as folder:
-        floor = _bare_transactions(Path(folder) / "floor.db")
-        settings = load_settings(None, {}, {}, Path(folder))
-        # Logging costs too, so it is on as it is in `run`, into a file.
-        logging_off = configure(level="info", file=Path(folder) / "bench.log", stderr_level="error")
-        channel = NullChannel()
-        async with open_core(
-            settings,
-            {"null": channel},
-            name="bench",
-            environment={},
-            extra_rules={"null": Rules(people=frozenset({"*"}))},
-        ) as core:
-            await core.receivers.open()
-            async with working(core):
-                await _message(core, channel, "warm")
-                alone = [await _message(core, channel, f"one-{n % CHATS_IN_TURN}") for n in range(MESSAGES)]
-                rate = await _many(core, channel)
-        logging_off()
+        floor = _bare_transactions(Path(folder) / "floor.db", messages)
+        async with talking(Path(folder)) as (_, talk):
+            await talk("warm")
+            alone = [await talk(f"one-{n % CHATS_IN_TURN}") for n in range(messages)]
+            rate = await _many(talk, rounds)
     return [
         Row(
             name="accepted to sent, one message at a time (median)",
@@ -90,14 +102,14 @@ async def _message(core: Core, channel: NullChannel, chat: str) -> float:
     return time.perf_counter() - accepted
 
 
-async def _many(core: Core, channel: NullChannel) -> float:
-    async def talk(chat: str) -> None:
-        for _ in range(10):
-            await _message(core, channel, chat)
+async def _many(talk: Talk, rounds: int) -> float:
+    async def chat(name: str) -> None:
+        for _ in range(rounds):
+            await talk(name)
 
     started = time.perf_counter()
-    await asyncio.gather(*(talk(f"chat{n}") for n in range(CHATS_AT_ONCE)))
-    return (time.perf_counter() - started) / (CHATS_AT_ONCE * 10)
+    await asyncio.gather(*(chat(f"chat{n}") for n in range(CHATS_AT_ONCE)))
+    return (time.perf_counter() - started) / (CHATS_AT_ONCE * rounds)
 
 
 def _inbound(chat: str) -> Inbound:
@@ -113,11 +125,11 @@ def _inbound(chat: str) -> Inbound:
     )
 
 
-def _bare_transactions(path: Path) -> float:
+def _bare_transactions(path: Path, count: int) -> float:
     connection: sqlite3.Connection = connect(path)
     connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body TEXT)")
     times = []
-    for _ in range(MESSAGES):
+    for _ in range(count):
         started = time.perf_counter()
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO rows (body) VALUES (?)", ("x" * 400,))

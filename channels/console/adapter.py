@@ -16,8 +16,8 @@ from gateway.domain.errors import NotDone, Refused, Unavailable
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
+from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
-from gateway.domain.session import Origin
 from gateway.domain.text import visible
 from gateway.ports.channel import Capabilities, Channel, Health, HttpRoute, Presence, Sink
 from gateway.ports.clock import Clock

@@ -15,7 +15,7 @@ from channels.slack.texts import mentions, readable, unescape
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
-from gateway.domain.session import Origin
+from gateway.domain.origins import Origin
 from gateway.domain.text import whole
 
 KIND = "slack"

@@ -15,7 +15,7 @@ from gateway.domain.errors import Refused
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
-from gateway.domain.session import Origin
+from gateway.domain.origins import Origin
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query")
 """The kinds of update that `read` makes something of; Telegram is asked for no others."""

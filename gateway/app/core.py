@@ -36,8 +36,12 @@ from gateway.turns.intake import Intake
 from gateway.turns.profile import Profile, Profiles
 from gateway.turns.runner import Runner
 from gateway.turns.sweep import Sweep
+from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
 from gateway.wakeups.local import LocalWakeups
+
+GATEWAY = "gateway"
+"""The name of the one process that runs the channels; it alone may mend a damaged store."""
 
 Ended = Callable[[str], None]
 """Told the name of a channel that has no more input."""
@@ -54,6 +58,7 @@ class Core:
     wakeups: LocalWakeups
     intake: Intake
     dispatcher: Dispatcher
+    titler: Titler
     lanes: Lanes
     sweep: Sweep
     receivers: Receivers
@@ -90,7 +95,9 @@ async def open_core(
     wiring = _Wiring(settings=settings, clock=clock, count=count, owner=f"{name}:{secrets.token_hex(4)}")
     async with AsyncExitStack() as stack:
         url = settings.store.url
-        store = await stack.enter_async_context(open_store(url, clock=clock, make_id=_make_id, count=count))
+        store = await stack.enter_async_context(
+            open_store(url, clock=clock, make_id=_make_id, count=count, mend=name == GATEWAY)
+        )
         await _free_dead_leases(store.leases, name)
         model = Models(settings.model, environment, count=count)
         stack.push_async_callback(model.close)
@@ -125,6 +132,7 @@ class _Wiring:
             wakeups=wakeups,
             intake=intake,
             dispatcher=self.dispatcher(store, model, wakeups),
+            titler=Titler(sessions=store.sessions, model=model, profiles=profiles(self.settings)),
             lanes=self.lanes(store, wakeups, receivers.opened),
             sweep=self.sweep(store, wakeups, receivers.opened),
             receivers=receivers,
@@ -132,12 +140,14 @@ class _Wiring:
 
     def intake(self, store: Store, wakeups: Wakeups, channels: Mapping[str, Channel], policy: Policy) -> Intake:
         return Intake(
+            sessions=store.sessions,
             turns=store.turns,
             outbox=store.outbox,
             wakeups=wakeups,
             policy=policy,
             clock=self.clock,
             capabilities={name: channel.capabilities for name, channel in channels.items()},
+            resets=self.settings.gateway.resets,
         )
 
     def dispatcher(self, store: Store, model: Model, wakeups: Wakeups) -> Dispatcher:

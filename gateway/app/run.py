@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from loguru import logger
 
-from gateway.app.core import Core, lock_path, open_core
+from gateway.app.core import GATEWAY, Core, lock_path, open_core
 from gateway.app.locks import only_process
 from gateway.app.working import first, until, working
 from gateway.config.settings import Settings
@@ -16,8 +16,6 @@ from gateway.domain.policy import Rules
 from gateway.ports.channel import Channel
 from gateway.web.app import create_web
 from gateway.web.server import serve
-
-PROCESS = "gateway"
 
 
 async def run_gateway(
@@ -35,9 +33,9 @@ async def run_gateway(
     `started` is told the HTTP server's address, if there is one; `ended` the name of a channel that has no more input.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(only_process(lock_path(settings, PROCESS), "a gateway"))
+        stack.enter_context(only_process(lock_path(settings, GATEWAY), "a gateway"))
         core = await stack.enter_async_context(
-            open_core(settings, channels, name=PROCESS, environment=environment, ended=ended, extra_rules=extra_rules)
+            open_core(settings, channels, name=GATEWAY, environment=environment, ended=ended, extra_rules=extra_rules)
         )
         address = await _serve(stack, core, channels)
         async with working(core) as fallen:

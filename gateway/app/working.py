@@ -24,6 +24,7 @@ async def working(core: Core) -> AsyncIterator[asyncio.Event]:
     handlers = {
         Topic.SESSION: core.dispatcher.drive,
         Topic.LANE: core.lanes.work,
+        Topic.TITLE: core.titler.title,
     }
     tasks = [
         asyncio.create_task(core.wakeups.run(handlers), name="wakeups"),

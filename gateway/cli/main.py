@@ -36,6 +36,9 @@ WRONG_USE = 2
 
 def main() -> None:
     """Run the command line; what a person can mend is one sentence on standard error, with exit code 2."""
+    from gateway.cli.sessions import sessions
+
+    app.add_typer(sessions)
     try:
         app()
     except TrunklineError as error:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Kind, MediaRef, Message, Role, Sender
-from gateway.domain.session import Origin
+from gateway.domain.origins import Origin
 
 
 class InboundKind(StrEnum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from gateway.domain.errors import InvalidKey
@@ -18,6 +19,7 @@ _ESCAPES = {"%3A": ":", "%25": "%"}
 _EXPECTED = "expected 'channel:chat_id' or 'channel:chat_id:thread'"
 
 
+@lru_cache(maxsize=256)
 def check_channel_name(name: str) -> str:
     """Return `name` if it can name a channel; raise `InvalidKey` otherwise."""
     if not _CHANNEL.fullmatch(name):
@@ -80,11 +82,13 @@ def join_parts(*parts: str) -> str:
 def _check_part(name: str, part: str) -> None:
     if not part:
         raise InvalidKey(f"{_EXPECTED}, got an empty {name}")
-    if any(not character.isprintable() for character in part):
+    if not part.isprintable():
         raise InvalidKey(f"expected a {name} of printable characters, got {part!r}")
 
 
 def _decode(part: str, whole: str) -> str:
+    if "%" not in part:
+        return part
     pieces = re.split(r"(%.{0,2})", part, flags=re.DOTALL)
     for index in range(1, len(pieces), 2):
         if pieces[index] not in _ESCAPES:

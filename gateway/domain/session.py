@@ -8,21 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from gateway.domain.keys import SessionKey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a session came from; set once, and shown to people as `label`."""
-
-    kind: str
-    label: str = ""
-    tenant: str | None = None
-    chat_id: str | None = None
-    chat_name: str | None = None
-    thread: str | None = None
-    actor: str | None = None
-    parent: str | None = None
-    permalink: str | None = None
+from gateway.domain.origins import Origin, origin_label
+from gateway.domain.titles import TitleSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +25,8 @@ class Session:
     model: str = ""
     mode: str = ""
     title: str = ""
-    title_edited: bool = False
+    title_source: TitleSource = TitleSource.NONE
+    preview: str = ""
     message_count: int = 0
     closed_at: datetime | None = None
     extra_roots: tuple[Mapping[str, Any], ...] = ()
@@ -55,4 +43,9 @@ class Session:
     @property
     def origin_label(self) -> str:
         """The origin as people know it, or an empty text."""
-        return self.origin.label if self.origin else ""
+        return origin_label(self.origin) if self.origin else ""
+
+    @property
+    def title_edited(self) -> bool:
+        """Whether somebody wrote the title; such a one is never replaced."""
+        return self.title_source is TitleSource.EDITED

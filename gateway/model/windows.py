@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.model.options import ModelOptions
+from gateway.model.options import BUILT_IN, ModelOptions
 from gateway.model.providers import split_id, style_of
 from gateway.ports.model import ModelInfo
 
@@ -82,6 +82,7 @@ def info(model: str, options: ModelOptions) -> ModelInfo:
         style=style_of(provider),
         vision=size.vision,
         tools=provider != "echo",
+        writes=provider not in BUILT_IN,
     )
 
 

@@ -30,6 +30,8 @@ class ModelInfo:
     style: Style
     vision: bool = False
     tools: bool = True
+    writes: bool = True
+    """Whether it can be asked to write something new; the built-in models only repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,9 @@ from typing import Any
 
 from gateway.domain.keys import SessionKey
 from gateway.domain.message import Mark, Message
-from gateway.domain.session import Origin, Session
+from gateway.domain.origins import Origin
+from gateway.domain.session import Session
+from gateway.domain.titles import TitleSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,6 @@ class NewSession:
     agent: str = ""
     model: str = ""
     mode: str = ""
-    title: str = ""
     origin: Origin | None = None
     parent_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -52,16 +53,16 @@ class SessionPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A row that matches a search, with the words around the match."""
+    """A row that matches a search, or a session whose title does (`seq` is None), with the words around the match."""
 
-    session_id: str
-    seq: int
+    session: Session
+    seq: int | None
     snippet: str
 
 
 UPDATABLE = frozenset(
     {
-        "workspace", "agent", "model", "mode", "title", "title_edited", "extra_roots", "grants", "pinned", "archived",
+        "workspace", "agent", "model", "mode", "extra_roots", "grants", "pinned", "archived",
         "consolidated_through", "replay_from", "compaction", "metadata",
     }
 )  # fmt: skip
@@ -92,6 +93,13 @@ class Sessions(ABC):
         """
 
     @abstractmethod
+    async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
+        """Append rows outside of any turn (an import, a note, a library's own use) and return them with their places.
+
+        What a turn says is written by `Turns`, under its lease.
+        """
+
+    @abstractmethod
     async def update(self, session_id: str, patch: Mapping[str, Any]) -> Session:
         """Set the named header fields and nothing else; raise `Refused` for a name outside `UPDATABLE`."""
 
@@ -100,8 +108,24 @@ class Sessions(ABC):
         """Set the origin if there is none yet; return whether it was set."""
 
     @abstractmethod
+    async def set_title(self, session_id: str, title: str, source: TitleSource) -> bool:
+        """Set the title unless it has one of a higher source; return whether it was set."""
+
+    @abstractmethod
+    async def try_title(self, session_id: str, most: int) -> bool:
+        """Count an attempt to generate a title; return False, and count none, after `most` or where it has one."""
+
+    @abstractmethod
     async def mark(self, session_id: str, seqs: Sequence[int], mark: Mark) -> int:
         """Hide rows; return how many got the mark that did not have it. Seqs that do not exist are ignored."""
+
+    @abstractmethod
+    async def retire(self, session_id: str, seqs: Sequence[int], reason: str) -> int:
+        """Move rows to the attic, where they are kept and not replayed; return how many were moved."""
+
+    @abstractmethod
+    async def attic(self, session_id: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:
+        """Return the first rows of the attic above `after`, in order of seq."""
 
     @abstractmethod
     async def close(self, key: SessionKey) -> Session | None:
@@ -109,9 +133,9 @@ class Sessions(ABC):
 
     @abstractmethod
     async def fork(self, session_id: str, before: int, key: SessionKey) -> Session:
-        """Open a session under `key` holding copies of the rows below seq `before`.
+        """Open a session under `key` holding copies of the rows below seq `before`, with their marks.
 
-        Raise `Refused` if `key` is open.
+        Raises `Refused` if `key` has an open session. What is bound to the old one's progress is left behind.
         """
 
     @abstractmethod
@@ -124,4 +148,8 @@ class Sessions(ABC):
 
     @abstractmethod
     async def search(self, words: str, *, limit: int = 20) -> Sequence[Found]:
-        """Return rows that hold all the words (a-z match A-Z too), newest first; hidden rows are left out."""
+        """Return sessions whose title holds all the words, then rows that do, the best match first.
+
+        Letter case and accents do not matter. Hidden rows and deleted sessions are left out. Raises `Refused` for a
+        text without a word.
+        """

@@ -12,10 +12,11 @@ Handler = Callable[[str], Awaitable[None]]
 
 
 class Topic(StrEnum):
-    """What can be woken: a session's turns, or a lane's deliveries."""
+    """What can be woken: a session's turns, a lane's deliveries, or the naming of a session."""
 
     SESSION = "session"
     LANE = "lane"
+    TITLE = "title"
 
 
 class Signal(StrEnum):

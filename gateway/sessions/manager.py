@@ -1,40 +1,159 @@
-"""The one session manager all channels share: it reads as much of a session as a replay needs, and no more."""
+"""The one session manager all channels share.
+
+It keeps nothing in memory between calls: every verb is a transaction of the store, durable when it returns, so there is
+nothing to flush, and thousands of idle chats cost nothing. Usable alone:
+
+    async with open_store("sqlite:///chats.db", clock=SystemClock(), make_id=make_id, count=O200kCounter()) as store:
+        manager = SessionManager(store.sessions)
+        session = await manager.open(SessionKey("api", "42"))
+"""
 
 from __future__ import annotations
 
-from gateway.domain.message import Message, Role
+from collections.abc import Sequence
+
+from gateway.domain.errors import Refused
+from gateway.domain.keys import SessionKey
+from gateway.domain.message import Mark, Message, Role
+from gateway.domain.origins import Origin
 from gateway.domain.replay import Replay, build
+from gateway.domain.retention import Retention, recent_legal_suffix
 from gateway.domain.session import Session
-from gateway.ports.sessions import Sessions
+from gateway.domain.titles import TitleSource, edited_title
+from gateway.ports.sessions import Found, NewSession, SessionPage, SessionQuery, Sessions
 
 PAGE = 200
 """Rows read at a time."""
 
+_LAST_ROW = 1 << 62
+_FRESH = NewSession()
+
 
 class SessionManager:
-    """Replays sessions from a store. Keeps nothing in memory between calls, so thousands of idle chats cost nothing."""
+    """Finds, lists, searches, names, shortens, forks, closes and replays sessions.
+
+    A session is named by its id, or where a key will do by its key (the open one). Verbs raise `NotFound` for a session
+    that is not there and `Refused` for input that cannot be.
+    """
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    async def get(self, session_id: str) -> Session:
-        """Return the header of a session; raise `NotFound`."""
-        return await self._sessions.get(session_id)
+    async def open(self, key: SessionKey, new: NewSession = _FRESH) -> Session:
+        """Return the open session of a key, made from `new` if there is none."""
+        return await self._sessions.open(key, new)
+
+    async def get(self, ref: str | SessionKey) -> Session:
+        """Return a header; nothing changes by looking."""
+        return await self._sessions.get(ref)
+
+    async def rows(
+        self, session_id: str, *, before: int | None = None, after: int | None = None, limit: int = PAGE
+    ) -> Sequence[Message]:
+        """Return rows in order, marks attached: the newest below `before`, or the first above `after`."""
+        return await self._sessions.page(session_id, before=before, after=after, limit=limit)
+
+    async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
+        """Append rows outside of any turn and return them with their places, durable when it returns."""
+        return await self._sessions.append(session_id, rows)
+
+    async def attic(self, session_id: str, *, after: int = 0, limit: int = PAGE) -> Sequence[Message]:
+        """Return rows that were moved out of the live ones, in order."""
+        return await self._sessions.attic(session_id, after=after, limit=limit)
+
+    async def list(self, query: SessionQuery | None = None) -> SessionPage:
+        """Return a page of headers, pinned first, then the newest."""
+        return await self._sessions.list(query or SessionQuery())
+
+    async def search(self, words: str, *, limit: int = 20) -> Sequence[Found]:
+        """Return titles and rows that hold all the words, the best match first."""
+        return await self._sessions.search(words, limit=limit)
 
     async def replay(self, session: Session, *, budget: int) -> Replay:
         """Return what a model with room for `budget` tokens is sent of the session."""
         return build(await self._newest(session, budget), budget=budget)
 
-    async def _newest(self, session: Session, budget: int) -> list[Message]:
+    async def rename(self, session_id: str, title: str) -> Session:
+        """Give the session a title of somebody's own, which nothing replaces but another one."""
+        await self._sessions.set_title(session_id, edited_title(title), TitleSource.EDITED)
+        return await self._sessions.get(session_id)
+
+    async def pin(self, session_id: str, pinned: bool = True) -> Session:
+        """Keep the session at the top of lists, or no longer."""
+        return await self._sessions.update(session_id, {"pinned": pinned})
+
+    async def archive(self, session_id: str, archived: bool = True) -> Session:
+        """Mark the session as archived, which hides it from ordinary lists and does nothing else, or take it back."""
+        return await self._sessions.update(session_id, {"archived": archived})
+
+    async def set_origin(self, session_id: str, origin: Origin) -> bool:
+        """Say where the session came from; only the first time counts. Return whether it did."""
+        return await self._sessions.set_origin(session_id, origin)
+
+    async def mark(self, session_id: str, seqs: Sequence[int], mark: Mark) -> int:
+        """Hide rows from replays and previews; return how many were not hidden so before."""
+        return await self._sessions.mark(session_id, seqs, mark)
+
+    async def close(self, key: SessionKey) -> Session | None:
+        """End the open session of a key, so that the next message begins another. It stays listed and readable."""
+        return await self._sessions.close(key)
+
+    async def delete(self, session_id: str) -> bool:
+        """Erase the session. What a running turn still writes to it is refused. Return whether it was there."""
+        return await self._sessions.delete(session_id)
+
+    async def clear(self, session_id: str) -> int:
+        """Empty the session: all rows go to the attic, and its summary with them. Return how many rows that were."""
+        result = await self.retain_recent_legal_suffix(session_id, 0)
+        header = await self._sessions.get(session_id)
+        metadata = {name: value for name, value in header.metadata.items() if name != "_last_summary"}
+        await self._sessions.update(session_id, {"compaction": {}, "metadata": metadata})
+        return len(result.dropped)
+
+    async def retain_recent_legal_suffix(
+        self, session_id: str, most: int, *, extend_to_user: bool = False
+    ) -> Retention:
+        """Keep the newest `most` rows live, from a place where a history may begin; the rest goes to the attic."""
+        header = await self._sessions.get(session_id)
+        result = recent_legal_suffix(
+            await self._all(session_id),
+            most,
+            consolidated_through=header.consolidated_through,
+            extend_to_user=extend_to_user,
+        )
+        await self._sessions.retire(session_id, [row.seq for row in result.dropped], "retention")
+        return result
+
+    async def fork_before_user(self, session_id: str, index: int, key: SessionKey) -> Session:
+        """Open a session under `key` with copies of what came before the user row number `index`, counted from 0.
+
+        The number of user rows itself means all rows.
+        """
+        asked = [row.seq for row in await self._all(session_id) if row.role is Role.USER]
+        if not 0 <= index <= len(asked):
+            raise Refused(f"expected the number of a user message from 0 to {len(asked)}, got {index}")
+        before = asked[index] if index < len(asked) else _LAST_ROW
+        return await self._sessions.fork(session_id, before, key)
+
+    async def _all(self, session_id: str) -> Sequence[Message]:
         rows: list[Message] = []
+        after = 0
+        while page := await self._sessions.page(session_id, after=after, limit=PAGE * 5):
+            rows += page
+            after = page[-1].seq
+        return rows
+
+    async def _newest(self, session: Session, budget: int) -> Sequence[Message]:
+        pages: list[Sequence[Message]] = []
         before: int | None = None
-        spent = 0
+        spent, has_question = 0, False
         # A turn with a long run of tool rounds can fill a budget by itself: go on until its question is there too.
-        while spent <= budget or not any(row.role is Role.USER for row in rows):
+        while spent <= budget or not has_question:
             page = await self._sessions.page(session.id, before=before, limit=PAGE)
-            rows = [*page, *rows]
+            pages.append(page)
             spent += sum(row.tokens or 0 for row in page)
+            has_question = has_question or any(row.role is Role.USER for row in page)
             if len(page) < PAGE:
                 break
             before = page[0].seq
-        return rows
+        return [row for page in reversed(pages) for row in page]

@@ -11,14 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
+from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
-from gateway.domain.session import Origin
 
 T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_LATEST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 INBOUND = TypeAdapter(Inbound)
 MEDIA = TypeAdapter(tuple[MediaRef, ...])
@@ -38,8 +37,11 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """Return a stored moment, in UTC; one that is no moment, as damage makes it, is the nearest that is."""
-    return _EPOCH + timedelta(microseconds=min(max(micros, 0), _LATEST) if isinstance(micros, int) else 0)
+    """Return a stored moment, in UTC; what is no moment, as damage makes it, reads as the beginning of time."""
+    try:
+        return _EPOCH + timedelta(0, 0, micros)
+    except (TypeError, OverflowError):
+        return _EPOCH
 
 
 def maybe_from_micros(micros: int | None) -> datetime | None:
@@ -64,7 +66,12 @@ def parsed(adapter: TypeAdapter[T], value: Any) -> T | None:
 
 def parsed_json(adapter: TypeAdapter[T], text: str | None) -> T | None:
     """Return a stored JSON value, or None where it is null or damaged."""
-    return parsed(adapter, from_json(text, {}) or None)
+    if text is None:
+        return None
+    try:
+        return adapter.validate_json(text)
+    except ValidationError:
+        return None
 
 
 def to_json(value: Any) -> str:

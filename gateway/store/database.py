@@ -25,6 +25,10 @@ class Transaction(ABC):
     def all(self, sql: str, *values: Any) -> Sequence[Row]:
         """Run a query, or a statement with RETURNING, and return its rows."""
 
+    @abstractmethod
+    def values(self, sql: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a query and return its rows as plain values, in the order of its columns."""
+
     def one(self, sql: str, *values: Any) -> Row | None:
         """Return the first row, or None."""
         rows = self.all(sql, *values)

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from gateway.domain.errors import NotFound
 from gateway.domain.keys import SessionKey
+from gateway.domain.origins import Origin
 from gateway.domain.session import Session
+from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import NewSession
-from gateway.store.codec import ORIGIN, dump, from_json, from_micros, maybe_from_micros, parsed_json, to_json, to_micros
+from gateway.store.codec import ORIGIN, dump, from_json, from_micros, parsed_json, to_json, to_micros
 from gateway.store.database import Row, Transaction
 
 IdMaker = Callable[[], str]
 
-_JSON_DEFAULTS: Mapping[str, Any] = {"extra_roots": [], "grants": {}, "compaction": {}, "metadata": {}}
+DECODED_KEPT = 16_384
+"""Keys and origins that are kept decoded: they never change, and a list that is looked at again has them all again."""
+
+COLUMNS = (
+    "id", "key", "workspace", "agent", "model", "mode", "title", "title_source", "preview", "message_count",
+    "created_at", "updated_at", "closed_at", "extra_roots", "grants", "pinned", "archived", "origin", "parent_id",
+    "consolidated_through", "replay_from", "compaction", "metadata",
+)  # fmt: skip
+"""The columns of a header, in the order `decode_columns` takes them."""
+
+_OBJECTS = frozenset({"grants", "compaction", "metadata"})
+_TITLE_SOURCES = {source.value: source for source in TitleSource}
 
 _INSERT = """
-INSERT INTO sessions (id, key, channel, workspace, agent, model, mode, title, origin, origin_kind, parent_id, metadata,
+INSERT INTO sessions (id, key, channel, workspace, agent, model, mode, origin, origin_kind, parent_id, metadata,
                       created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) WHERE closed_at IS NULL AND deleted_at IS NULL DO NOTHING
 """
 
@@ -46,7 +60,6 @@ def _insert(tx: Transaction, key: SessionKey, new: NewSession, id: str, moment: 
         new.agent,
         new.model,
         new.mode,
-        new.title,
         dump(ORIGIN, origin) if origin else None,
         origin.kind if origin else None,
         new.parent_id,
@@ -71,29 +84,58 @@ def header_row(tx: Transaction, session_id: str) -> Row:
 
 def decode_header(row: Row) -> Session:
     """Return the header a row holds; a damaged JSON column reads as empty."""
-    structures = {name: from_json(row[name], default) for name, default in _JSON_DEFAULTS.items()}
-    structures["extra_roots"] = tuple(structures["extra_roots"])
-    plain = ("id", "workspace", "agent", "model", "mode", "title", "message_count", "parent_id")
+    return decode_columns([row[name] for name in COLUMNS])
+
+
+def decode_columns(values: Sequence[Any]) -> Session:
+    """Return the header that the values of `COLUMNS` hold; what a list does ten thousand times."""
+    (
+        id, key, workspace, agent, model, mode, title, title_source, preview, message_count, created_at, updated_at,
+        closed_at, extra_roots, grants, pinned, archived, origin, parent_id, consolidated_through, replay_from,
+        compaction, metadata,
+    ) = values  # fmt: skip
     return Session(
-        key=SessionKey.parse(row["key"]),
-        created_at=from_micros(row["created_at"]),
-        updated_at=from_micros(row["updated_at"]),
-        closed_at=maybe_from_micros(row["closed_at"]),
-        title_edited=bool(row["title_edited"]),
-        pinned=bool(row["pinned"]),
-        archived=bool(row["archived"]),
-        origin=parsed_json(ORIGIN, row["origin"]),
-        consolidated_through=row["consolidated_through"],
-        replay_from=row["replay_from"],
-        **{name: row[name] for name in plain},
-        **structures,
+        id=id,
+        key=_key(key),
+        created_at=from_micros(created_at),
+        updated_at=from_micros(updated_at),
+        workspace=workspace,
+        agent=agent,
+        model=model,
+        mode=mode,
+        title=title,
+        title_source=_TITLE_SOURCES.get(title_source, TitleSource.NONE),
+        preview=preview,
+        message_count=message_count,
+        closed_at=None if closed_at is None else from_micros(closed_at),
+        # Most structures are empty, and parsing them would be most of what a list costs.
+        extra_roots=() if extra_roots == "[]" else tuple(from_json(extra_roots, [])),
+        grants={} if grants == "{}" else from_json(grants, {}),
+        pinned=pinned != 0,
+        archived=archived != 0,
+        origin=None if origin is None else _origin(origin),
+        parent_id=parent_id,
+        consolidated_through=consolidated_through,
+        replay_from=replay_from,
+        compaction={} if compaction == "{}" else from_json(compaction, {}),
+        metadata={} if metadata == "{}" else from_json(metadata, {}),
     )
+
+
+@lru_cache(maxsize=DECODED_KEPT)
+def _origin(text: str) -> Origin | None:
+    return parsed_json(ORIGIN, text)
+
+
+@lru_cache(maxsize=DECODED_KEPT)
+def _key(text: str) -> SessionKey:
+    return SessionKey.parse(text) if "%" in text else SessionKey(*text.split(":"))
 
 
 def encode_field(name: str, value: Any) -> Any:
     """Return a header field as its column holds it."""
     if name == "extra_roots":
         return to_json([dict(root) for root in value])
-    if name in _JSON_DEFAULTS:
+    if name in _OBJECTS:
         return to_json(dict(value))
     return int(value) if isinstance(value, bool) else value

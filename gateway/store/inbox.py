@@ -12,7 +12,7 @@ from gateway.domain.inbound import Inbound, as_row
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
 from gateway.ports.sessions import NewSession
-from gateway.store import rows
+from gateway.store import appending
 from gateway.store.codec import INBOUND, dump, parsed_json, to_micros
 from gateway.store.database import Row, Transaction
 from gateway.store.headers import IdMaker, open_session
@@ -79,12 +79,11 @@ def claim(
             claimed.append((row, event))
     if not claimed:
         return None
-    placed = rows.append(
-        tx, session_id, [replace(as_row(event), turn_id=turn_id, tokens=row["tokens"]) for row, event in claimed], now
-    )
+    added = [replace(as_row(event), turn_id=turn_id, tokens=row["tokens"]) for row, event in claimed]
+    first = appending.append(tx, session_id, added, now)
     for row, _ in claimed:
         _done(tx, row, turn_id)
-    return placed, claimed[-1][1].route
+    return [replace(row, seq=seq) for seq, row in enumerate(added, start=first)], claimed[-1][1].route
 
 
 def forget(tx: Transaction, now: datetime) -> int:

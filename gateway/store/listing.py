@@ -1,20 +1,17 @@
-"""Reading sessions: pages of rows, pages of headers, and search."""
+"""Reading sessions: pages of rows and pages of headers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.domain.errors import Refused
 from gateway.domain.message import Mark, Message
-from gateway.ports.sessions import Found, SessionPage, SessionQuery
+from gateway.ports.sessions import SessionPage, SessionQuery
 from gateway.store import rows
 from gateway.store.codec import to_micros
-from gateway.store.database import Row, Transaction
-from gateway.store.headers import decode_header
-
-SNIPPET_CHARACTERS = 60
-"""How much of a row is shown before and after the first word found."""
+from gateway.store.database import Transaction
+from gateway.store.headers import COLUMNS, decode_columns
 
 
 def page(tx: Transaction, session_id: str, *, before: int | None, after: int | None, limit: int) -> Sequence[Message]:
@@ -29,55 +26,36 @@ def page(tx: Transaction, session_id: str, *, before: int | None, after: int | N
         found = tx.all(newest, session_id, below, limit)[::-1]
     if not found:
         return ()
-    marks = _marks(tx, session_id, found[0]["seq"], found[-1]["seq"])
-    return [rows.decode(row, marks.get(row["seq"], frozenset())) for row in found]
+    hidden = marks(tx, session_id, found[0]["seq"], found[-1]["seq"])
+    return [rows.decode(row, hidden.get(row["seq"], frozenset())) for row in found]
 
 
 def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:
     """Return one page of headers, pinned first, then newest first."""
     where, values = _conditions(query)
-    found = tx.all(
-        f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY pinned DESC, updated_at DESC, id LIMIT ?",
+    found = tx.values(
+        f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE {' AND '.join(where)} "
+        "ORDER BY pinned DESC, updated_at DESC, id LIMIT ?",
         *values,
         query.limit + 1,
     )
-    more = len(found) > query.limit
-    shown = found[: query.limit]
-    return SessionPage(sessions=[decode_header(row) for row in shown], next_cursor=_cursor(shown[-1]) if more else None)
-
-
-def search(tx: Transaction, words: str, limit: int) -> list[Found]:
-    """Return rows holding all the words, newest first."""
-    wanted = words.casefold().split()
-    if not wanted:
-        raise Refused("expected at least one word to search for, got none")
-    like = " AND ".join(["lower(content) LIKE ? ESCAPE '!'"] * len(wanted))
-    found = tx.all(
-        f"""
-        SELECT session_id, seq, content FROM messages AS m
-        WHERE {like} AND NOT EXISTS (
-            SELECT 1 FROM message_marks AS k WHERE k.session_id = m.session_id AND k.seq = m.seq)
-        ORDER BY created_at DESC, seq DESC LIMIT ?
-        """,
-        *(f"%{_escaped(word)}%" for word in wanted),
-        limit,
+    shown = [decode_columns(row) for row in found[: query.limit]]
+    return SessionPage(
+        sessions=shown, next_cursor=_cursor(found[query.limit - 1]) if len(found) > query.limit else None
     )
-    return [
-        Found(session_id=row["session_id"], seq=row["seq"], snippet=_snippet(row["content"], wanted[0]))
-        for row in found
-    ]
 
 
-def _marks(tx: Transaction, session_id: str, first: int, last: int) -> dict[int, frozenset[Mark]]:
+def marks(tx: Transaction, session_id: str, first: int, last: int) -> Mapping[int, frozenset[Mark]]:
+    """Return the marks of the rows from seq `first` to `last` that have any."""
     found = tx.all(
         "SELECT seq, mark FROM message_marks WHERE session_id = ? AND seq BETWEEN ? AND ?", session_id, first, last
     )
-    marks: dict[int, frozenset[Mark]] = {}
+    by_seq: dict[int, frozenset[Mark]] = {}
     for row in found:
         # A mark that this release does not know hides its row all the same.
         mark = Mark(row["mark"]) if row["mark"] in list(Mark) else Mark.DELETED
-        marks[row["seq"]] = marks.get(row["seq"], frozenset()) | {mark}
-    return marks
+        by_seq[row["seq"]] = by_seq.get(row["seq"], frozenset()) | {mark}
+    return by_seq
 
 
 def _conditions(query: SessionQuery) -> tuple[list[str], list[Any]]:
@@ -95,13 +73,15 @@ def _conditions(query: SessionQuery) -> tuple[list[str], list[Any]]:
         values.append(to_micros(query.since))
     if query.cursor is not None:
         pinned, updated_at, id = _read_cursor(query.cursor)
-        where.append("(pinned < ? OR (pinned = ? AND (updated_at < ? OR (updated_at = ? AND id > ?))))")
-        values += [pinned, pinned, updated_at, updated_at, id]
+        # The first condition is a place in the index; the second leaves out what else is at that place.
+        where.append("(pinned, updated_at) <= (?, ?) AND NOT (pinned = ? AND updated_at = ? AND id <= ?)")
+        values += [pinned, updated_at, pinned, updated_at, id]
     return where, values
 
 
-def _cursor(row: Row) -> str:
-    return f"{row['pinned']}.{row['updated_at']}.{row['id']}"
+def _cursor(row: Sequence[Any]) -> str:
+    id, pinned, updated_at = (row[COLUMNS.index(name)] for name in ("id", "pinned", "updated_at"))
+    return f"{pinned}.{updated_at}.{id}"
 
 
 def _read_cursor(text: str) -> tuple[int, int, str]:
@@ -110,13 +90,3 @@ def _read_cursor(text: str) -> tuple[int, int, str]:
     if not (pinned in ("0", "1") and updated_at.isdecimal() and id):
         raise Refused(f"expected the next_cursor of a page before, got {text!r}")
     return int(pinned), int(updated_at), id
-
-
-def _escaped(word: str) -> str:
-    return "".join(f"!{character}" if character in "!%_" else character for character in word)
-
-
-def _snippet(text: str, word: str) -> str:
-    at = max(text.casefold().find(word), 0)
-    start, end = max(at - SNIPPET_CHARACTERS, 0), at + len(word) + SNIPPET_CHARACTERS
-    return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")

@@ -20,7 +20,9 @@ from gateway.store.leases import SqlLeases
 from gateway.store.outbox import SqlOutbox
 from gateway.store.sessions import SqlSessions
 from gateway.store.sqlite.database import SqliteDatabase
+from gateway.store.sqlite.indexing import index_new_rows
 from gateway.store.sqlite.migrate import prepare
+from gateway.store.sqlite.salvage import mend_if_damaged
 from gateway.store.turns import SqlTurns
 
 _SQLITE = "sqlite:///"
@@ -47,18 +49,23 @@ def sqlite_path(url: str) -> Path:
 
 
 @asynccontextmanager
-async def open_store(url: str, *, clock: Clock, make_id: IdMaker, count: TokenCounter) -> AsyncIterator[Store]:
+async def open_store(
+    url: str, *, clock: Clock, make_id: IdMaker, count: TokenCounter, mend: bool = False
+) -> AsyncIterator[Store]:
     """Open the store `url` names, migrated to this release's schema, and close it when the body ends.
 
-    `make_id` makes ids nobody else makes. Raises `ConfigError` for a URL that is not one, `Refused` for a file that
-    is not ours or from a newer release, `Unavailable` for one that cannot be opened.
+    `make_id` makes ids nobody else makes. `mend` has a file that was not closed checked, and, if it is damaged, put
+    aside and replaced by what can be read of it; only for who is alone on it. Raises `ConfigError` for a URL that is
+    not one, `Refused` for a file that is not ours or from a newer release, `Unavailable` for one that cannot be opened.
     """
     path = sqlite_path(url)
+    if mend:
+        await asyncio.to_thread(mend_if_damaged, path, clock.now())
     await asyncio.to_thread(prepare, path)
-    database = SqliteDatabase(path)
+    database = SqliteDatabase(path, before_commit=index_new_rows)
     try:
         yield Store(
-            sessions=SqlSessions(database, clock, make_id),
+            sessions=SqlSessions(database, clock, make_id, count),
             turns=SqlTurns(database, clock, make_id, count),
             outbox=SqlOutbox(database, clock, make_id),
             leases=SqlLeases(database, clock),

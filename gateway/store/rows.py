@@ -6,13 +6,13 @@ cannot be read costs what it held, never the row.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from gateway.domain.errors import NotFound
 from gateway.domain.message import (
     TOKENS_PER_MESSAGE,
     Content,
@@ -37,34 +37,26 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
-def with_tokens(message: Message, count: TokenCounter) -> Message:
-    """Return the row with its token count, which is made once, here."""
-    if message.tokens is not None:
-        return message
-    return replace(message, tokens=count(countable_text(message)) + TOKENS_PER_MESSAGE)
+def counted(message: Message, count: TokenCounter, turn_id: str | None) -> Message:
+    """Return the row as one of a turn, with its token count, which is made once, here."""
+    tokens = message.tokens
+    if tokens is None:
+        tokens = count(countable_text(message)) + TOKENS_PER_MESSAGE
+    return replace(message, turn_id=turn_id, tokens=tokens)
 
 
-def append(tx: Transaction, session_id: str, rows: Sequence[Message], now: datetime) -> Sequence[Message]:
-    """Append rows to a live session and return them with their places; costs the same however long the session is."""
-    if not rows:
+async def count_off_the_loop(
+    messages: Sequence[Message], count: TokenCounter, turn_id: str | None = None
+) -> Sequence[Message]:
+    """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
+    if not messages:
         return ()
-    header = tx.one(
-        """
-        UPDATE sessions SET last_seq = last_seq + ?, message_count = message_count + ?, updated_at = ?
-        WHERE id = ? AND deleted_at IS NULL RETURNING last_seq
-        """,
-        len(rows),
-        len(rows),
-        to_micros(now),
-        session_id,
-    )
-    if header is None:
-        raise NotFound(f"no session has the id {session_id!r}")
-    first = header["last_seq"] - len(rows) + 1
-    placed = [replace(row, seq=seq, created_at=row.created_at or now) for seq, row in enumerate(rows, start=first)]
-    for row in placed:
-        tx.execute(_INSERT, session_id, *_columns(row, now))
-    return placed
+    return await asyncio.to_thread(lambda: [counted(message, count, turn_id) for message in messages])
+
+
+def insert(tx: Transaction, session_id: str, row: Message, seq: int, now: datetime) -> None:
+    """Insert a row at a place."""
+    tx.execute(_INSERT, session_id, seq, *_columns(row, now))
 
 
 def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
@@ -122,7 +114,7 @@ def _columns(row: Message, now: datetime) -> tuple[Any, ...]:
     body = _body(row)
     created_at = to_micros(row.created_at or now)
     assert row.tokens is not None
-    columns = (row.seq, row.v, row.role, row.kind, text, to_json(body) if body else None, row.turn_id, row.event_id)
+    columns = (row.v, row.role, row.kind, text, to_json(body) if body else None, row.turn_id, row.event_id)
     return (*columns, row.tokens, created_at)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gateway.domain.errors import NotFound, Refused
 from gateway.domain.keys import SessionKey
 from gateway.domain.message import Mark, Message
-from gateway.domain.session import Origin, Session
+from gateway.domain.origins import Origin
+from gateway.domain.session import Session
+from gateway.domain.titles import TitleSource
 from gateway.ports.clock import Clock
 from gateway.ports.sessions import UPDATABLE, Found, NewSession, SessionPage, SessionQuery, Sessions
-from gateway.store import listing, rows
+from gateway.ports.tokens import TokenCounter
+from gateway.store import appending, attic, forking, listing, naming, searching
 from gateway.store.codec import ORIGIN, dump, to_micros
 from gateway.store.database import Database, Transaction
 from gateway.store.headers import (
@@ -24,13 +25,21 @@ from gateway.store.headers import (
     header_row,
     open_session,
 )
+from gateway.store.rows import count_off_the_loop
+
+_MARK = """
+INSERT INTO message_marks (session_id, seq, mark, marked_at)
+SELECT session_id, seq, ?, ? FROM messages WHERE session_id = ? AND seq = ?
+ON CONFLICT DO NOTHING
+"""
 
 
 class SqlSessions(Sessions):
     """Keeps headers, rows and marks in a `Database`."""
 
-    def __init__(self, database: Database, clock: Clock, make_id: IdMaker) -> None:
+    def __init__(self, database: Database, clock: Clock, make_id: IdMaker, count: TokenCounter) -> None:
         self._database = database
+        self._count = count
         self._clock = clock
         self._make_id = make_id
 
@@ -61,6 +70,17 @@ class SqlSessions(Sessions):
 
         return await self._database.read(work)
 
+    async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
+        counted = await count_off_the_loop(rows, self._count)
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            if not counted:
+                return ()
+            first = appending.append(tx, session_id, counted, self._clock.now())
+            return listing.page(tx, session_id, before=None, after=first - 1, limit=len(counted))
+
+        return await self._database.write(work)
+
     async def update(self, session_id: str, patch: Mapping[str, Any]) -> Session:
         if wrong := sorted(set(patch) - UPDATABLE):
             raise Refused(f"expected fields of {sorted(UPDATABLE)}, got {wrong}")
@@ -87,25 +107,46 @@ class SqlSessions(Sessions):
 
         return await self._database.write(work)
 
+    async def set_title(self, session_id: str, title: str, source: TitleSource) -> bool:
+        def work(tx: Transaction) -> bool:
+            header_row(tx, session_id)
+            return naming.set_title(tx, session_id, title, source)
+
+        return await self._database.write(work)
+
+    async def try_title(self, session_id: str, most: int) -> bool:
+        def work(tx: Transaction) -> bool:
+            sql = """
+            UPDATE sessions SET title_attempts = title_attempts + 1
+            WHERE id = ? AND title_attempts < ? AND title_source < ? AND deleted_at IS NULL
+            """
+            return tx.execute(sql, session_id, most, TitleSource.GENERATED) == 1
+
+        return await self._database.write(work)
+
     async def mark(self, session_id: str, seqs: Sequence[int], mark: Mark) -> int:
         def work(tx: Transaction) -> int:
             header_row(tx, session_id)
-            return sum(
-                tx.execute(
-                    """
-                    INSERT INTO message_marks (session_id, seq, mark, marked_at)
-                    SELECT session_id, seq, ?, ? FROM messages WHERE session_id = ? AND seq = ?
-                    ON CONFLICT DO NOTHING
-                    """,
-                    mark,
-                    to_micros(self._clock.now()),
-                    session_id,
-                    seq,
-                )
-                for seq in seqs
-            )
+            now = to_micros(self._clock.now())
+            marked = sum(tx.execute(_MARK, mark, now, session_id, seq) for seq in seqs)
+            naming.refresh_preview(tx, session_id)
+            return marked
 
         return await self._database.write(work)
+
+    async def retire(self, session_id: str, seqs: Sequence[int], reason: str) -> int:
+        def work(tx: Transaction) -> int:
+            header_row(tx, session_id)
+            return attic.retire(tx, session_id, seqs, reason, to_micros(self._clock.now()))
+
+        return await self._database.write(work)
+
+    async def attic(self, session_id: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:
+        def work(tx: Transaction) -> Sequence[Message]:
+            header_row(tx, session_id)
+            return attic.page(tx, session_id, after, limit)
+
+        return await self._database.read(work)
 
     async def close(self, key: SessionKey) -> Session | None:
         def work(tx: Transaction) -> Session | None:
@@ -122,17 +163,7 @@ class SqlSessions(Sessions):
             source = decode_header(header_row(tx, session_id))
             if find_open(tx, key) is not None:
                 raise Refused(f"expected a key without an open session, got {str(key)!r}")
-            new = NewSession(
-                workspace=source.workspace, agent=source.agent, model=source.model, mode=source.mode,
-                parent_id=source.id,
-            )  # fmt: skip
-            fork = decode_header(open_session(tx, key, new, self._make_id, self._clock.now()))
-            for row in tx.all(
-                "SELECT * FROM messages WHERE session_id = ? AND seq < ? ORDER BY seq", source.id, before
-            ):
-                copy = replace(rows.decode(row), turn_id=None, event_id=None)
-                rows.append(tx, fork.id, [copy], self._clock.now())
-            return decode_header(header_row(tx, fork.id))
+            return forking.fork(tx, source, before, key, self._make_id, self._clock.now())
 
         return await self._database.write(work)
 
@@ -146,6 +177,8 @@ class SqlSessions(Sessions):
             if deleted:
                 tx.execute("DELETE FROM message_marks WHERE session_id = ?", session_id)
                 tx.execute("DELETE FROM messages WHERE session_id = ?", session_id)
+                tx.execute("DELETE FROM attic WHERE session_id = ?", session_id)
+                tx.execute("UPDATE sessions SET title = '', preview = '', message_count = 0 WHERE id = ?", session_id)
                 tx.execute("UPDATE inbox SET state = 'done', body = NULL WHERE session_id = ?", session_id)
                 tx.execute(
                     "UPDATE turns SET state = 'stopped' WHERE session_id = ? AND state IN ('running', 'waiting')",
@@ -158,5 +191,5 @@ class SqlSessions(Sessions):
     async def list(self, query: SessionQuery) -> SessionPage:
         return await self._database.read(lambda tx: listing.sessions(tx, query))
 
-    async def search(self, words: str, *, limit: int = 20) -> builtins.list[Found]:
-        return await self._database.read(lambda tx: listing.search(tx, words, limit))
+    async def search(self, words: str, *, limit: int = 20) -> Sequence[Found]:
+        return await self._database.read(lambda tx: searching.search(tx, words, limit))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway.domain.errors import LeaseLost
@@ -18,7 +16,7 @@ from gateway.ports.leases import Lease, session_lease
 from gateway.ports.sessions import NewSession
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
-from gateway.store import inbox, leases, outbox_rows, rows
+from gateway.store import appending, inbox, leases, outbox_rows, rows
 from gateway.store.codec import ROUTE, dump, from_micros, parsed_json, to_json, to_micros
 from gateway.store.database import Database, Row, Transaction
 from gateway.store.guard import check_lease
@@ -39,7 +37,7 @@ class SqlTurns(Turns):
         self._count = count
 
     async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
-        (row,) = await self._counted([as_row(inbound)])
+        (row,) = await rows.count_off_the_loop([as_row(inbound)], self._count)
         tokens = row.tokens or 0
         return await self._database.write(
             lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now())
@@ -168,22 +166,17 @@ class SqlTurns(Turns):
         usage: Usage | None,
         then: Callable[[Transaction], None],
     ) -> None:
-        named = await self._counted([replace(message, turn_id=turn.id) for message in messages])
+        added = await rows.count_off_the_loop(messages, self._count, turn.id)
 
         def work(tx: Transaction) -> None:
             _check(tx, turn, lease)
-            rows.append(tx, turn.session_id, named, self._clock.now())
+            if added:
+                appending.append(tx, turn.session_id, added, self._clock.now())
             if usage is not None:
                 _store_usage(tx, turn, usage, to_micros(self._clock.now()))
             then(tx)
 
         await self._database.write(work)
-
-    async def _counted(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
-        if not messages:
-            return ()
-        return await asyncio.to_thread(lambda: [rows.with_tokens(message, self._count) for message in messages])
 
     def _end(self, tx: Transaction, turn: Turn, state: TurnState, deliveries: Sequence[NewDelivery]) -> None:
         self._set_state(tx, turn, state)

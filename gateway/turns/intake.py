@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from gateway.domain.errors import TrunklineError
+from gateway.domain.errors import NotFound, TrunklineError
 from gateway.domain.inbound import Inbound
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.policy import Decision, Missing, Verdict, decide
+from gateway.domain.resets import ResetRule
 from gateway.ports.channel import Capabilities
 from gateway.ports.clock import Clock
 from gateway.ports.commands import CommandHandler
 from gateway.ports.outbox import Outbox
 from gateway.ports.policy import Policy
-from gateway.ports.sessions import NewSession
+from gateway.ports.sessions import NewSession, Sessions
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Topic, Wakeups
 
 if TYPE_CHECKING:
     from loguru import Logger
+
+NO_RESETS = ResetRule()
 
 
 class Intake:
@@ -31,6 +34,7 @@ class Intake:
     def __init__(
         self,
         *,
+        sessions: Sessions,
         turns: Turns,
         outbox: Outbox,
         wakeups: Wakeups,
@@ -39,8 +43,10 @@ class Intake:
         capabilities: Mapping[str, Capabilities],
         commands: CommandHandler | None = None,
         new_session: Callable[[Inbound], NewSession] = lambda inbound: NewSession(origin=inbound.origin),
+        resets: ResetRule = NO_RESETS,
         phrases: Phrases = ENGLISH,
     ) -> None:
+        self._sessions = sessions
         self._turns = turns
         self._outbox = outbox
         self._wakeups = wakeups
@@ -49,6 +55,7 @@ class Intake:
         self._capabilities = capabilities
         self._commands = commands
         self._new_session = new_session
+        self._resets = resets
         self._phrases = phrases
 
     async def __call__(self, inbound: Inbound) -> None:
@@ -68,6 +75,7 @@ class Intake:
     async def _admit(self, inbound: Inbound, log: Logger) -> None:
         if self._commands is not None and await self._commands.handle(inbound):
             return
+        await self._reset_if_over(inbound)
         try:
             session_id = await self._turns.accept(inbound, self._new_session(inbound))
         except TrunklineError:
@@ -81,6 +89,18 @@ class Intake:
             return
         log.info("accepted")
         await self._wakeups.wake(Topic.SESSION, session_id)
+
+    async def _reset_if_over(self, inbound: Inbound) -> None:
+        """Close a session that a rule says is over, so that this message begins another. By default no rule does."""
+        if self._resets == NO_RESETS:
+            return
+        try:
+            session = await self._sessions.get(inbound.key)
+        except NotFound:
+            return
+        if self._resets.is_over(session.updated_at, self._clock.now()):
+            await self._sessions.close(inbound.key)
+            logger.bind(session=str(inbound.key)).info("the session was over; a new one begins")
 
     async def _tell_refused(self, inbound: Inbound) -> None:
         note = NewDelivery(

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import time, timedelta
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from gateway.domain.resets import ResetRule
 
 SYSTEM_PROMPT = (
     "You are a helpful assistant talking with people in a chat. Answer in the language you are spoken to, plainly and"
     " briefly, in Markdown. Say so when you do not know something."
 )
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, ZoneInfoNotFoundError) as error:
+        raise ValueError("expected the name of a time zone, such as Europe/Berlin") from error
+    return name
 
 
 class GatewayOptions(BaseModel):
@@ -29,5 +41,19 @@ class GatewayOptions(BaseModel):
     """How long a process that vanished keeps its conversations from others."""
     sweep_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5
     """How often work is looked for whose wake-up was lost."""
+    titles: bool = True
+    """Whether the model is asked, once a conversation has begun, for a title of it."""
+    reset_idle_minutes: Annotated[int, Field(ge=1)] | None = None
+    """After how long a silence a chat begins anew; by default never."""
+    reset_daily_at: time | None = None
+    """The time of day, as `"04:00"`, at which every chat begins anew; by default never."""
+    reset_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    """The time zone of `reset_daily_at`, as `Europe/Berlin`."""
     replay_tokens: Annotated[int, Field(ge=1)] | None = None
     """How much of a conversation the model is sent at most; by default what its window leaves room for."""
+
+    @property
+    def resets(self) -> ResetRule:
+        """When a chat begins anew by itself."""
+        idle = timedelta(minutes=self.reset_idle_minutes) if self.reset_idle_minutes else None
+        return ResetRule(idle=idle, daily_at=self.reset_daily_at, zone=ZoneInfo(self.reset_zone))

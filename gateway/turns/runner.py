@@ -146,6 +146,8 @@ class Runner:
         row, usage = answer.as_row(), answer.usage
         await self._stored(lambda: self._turns.finish(turn, lease, [row], [delivery], usage))
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
+        if self._options.titles:
+            await self._wakeups.wake(Topic.TITLE, turn.session_id)
         spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} if usage else {}
         logger.bind(**spent).info("turn finished")
 

@@ -17,6 +17,7 @@ CONFIGURATION = """
 [gateway]
 system_prompt = "You are the test bot."
 sweep_seconds = 1
+titles = false
 
 [model]
 default = "local:test-model"
@@ -62,7 +63,8 @@ class World:
     def history(self, key: str) -> list[tuple[str, str]]:
         """Return role and text of every row of the sessions of a key, in order."""
         found = self.rows(
-            "SELECT role, content FROM messages JOIN sessions ON id = session_id WHERE key = ? ORDER BY seq", key
+            "SELECT role, content FROM messages JOIN sessions ON sessions.id = session_id WHERE key = ? ORDER BY seq",
+            key,
         )
         return [(row["role"], row["content"]) for row in found]
 

@@ -11,7 +11,9 @@ import pytest
 from gateway.domain.errors import NotFound, Refused
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Kind, Mark, MediaRef, Message, Role, Sender, ToolCall
-from gateway.domain.session import Origin, Session
+from gateway.domain.origins import Origin
+from gateway.domain.session import Session
+from gateway.domain.titles import TitleSource
 from gateway.ports.leases import session_lease
 from gateway.ports.sessions import NewSession, SessionQuery
 from gateway.store import Store
@@ -37,13 +39,13 @@ async def filled(store: Store, *texts: str, route: Route = ROUTE) -> Session:
 
 
 async def test_a_key_has_one_open_session(store: Store) -> None:
-    sessions = await asyncio.gather(*(store.sessions.open(KEY, NewSession(title=str(n))) for n in range(20)))
+    sessions = await asyncio.gather(*(store.sessions.open(KEY, NewSession(workspace=str(n))) for n in range(20)))
     assert len({session.id for session in sessions}) == 1
 
 
 async def test_a_session_is_found_by_id_and_by_key(store: Store) -> None:
     origin = Origin(kind="slack", label="#general · T0ABCD", tenant="T0ABCD", chat_id="C1")
-    new = NewSession(workspace="/w", agent="a", model="echo", mode="m", title="t", origin=origin, metadata={"x": [1]})
+    new = NewSession(workspace="/w", agent="a", model="echo", mode="m", origin=origin, metadata={"x": [1]})
     made = await store.sessions.open(KEY, new)
     assert await store.sessions.get(made.id) == await store.sessions.get(KEY) == made
     assert (made.workspace, made.model, made.origin, made.metadata) == ("/w", "echo", origin, {"x": [1]})
@@ -98,13 +100,37 @@ async def test_every_field_of_a_row_comes_back(store: Store, clock: ManualClock)
     assert stored.tokens > 4
 
 
-async def test_only_the_fields_that_are_named_are_updated(store: Store) -> None:
-    session = await store.sessions.open(KEY, NewSession(title="old", model="echo"))
-    updated = await store.sessions.update(
-        session.id, {"title": "new", "pinned": True, "grants": {"tools": ["a"]}, "extra_roots": [{"path": "/p"}]}
+async def test_rows_can_be_appended_outside_of_any_turn_in_order_and_counted(store: Store) -> None:
+    session = await store.sessions.open(KEY, NewSession())
+    words = [Message(role=Role.USER, content=f"word {n}") for n in range(3)]
+    added = await store.sessions.append(session.id, words)
+    assert [(row.seq, row.text, row.tokens) for row in added] == [(n + 1, f"word {n}", 6) for n in range(3)]
+    assert await store.sessions.page(session.id) == added
+    assert await store.sessions.append(session.id, []) == ()
+    header = await store.sessions.get(session.id)
+    assert (header.message_count, header.title, header.preview) == (3, "word 0", "word 0")
+    await store.sessions.delete(session.id)
+    with pytest.raises(NotFound):
+        await store.sessions.append(session.id, words)
+
+
+async def test_twenty_appends_to_one_key_at_once_are_all_kept(store: Store) -> None:
+    """Case C8: no append is lost to another that read the same state."""
+    session = await store.sessions.open(KEY, NewSession())
+    await asyncio.gather(
+        *(store.sessions.append(session.id, [Message(role=Role.USER, content=str(n))]) for n in range(20))
     )
-    assert updated == replace(session, title="new", pinned=True, grants={"tools": ["a"]}, extra_roots=({"path": "/p"},))
-    for wrong in ({"id": "x"}, {"title; DROP TABLE sessions": 1}, {"message_count": 0}):
+    assert sorted(row.text for row in await store.sessions.page(session.id)) == sorted(map(str, range(20)))
+    assert [row.seq for row in await store.sessions.page(session.id)] == list(range(1, 21))
+
+
+async def test_only_the_fields_that_are_named_are_updated(store: Store) -> None:
+    session = await store.sessions.open(KEY, NewSession(mode="old", model="echo"))
+    updated = await store.sessions.update(
+        session.id, {"mode": "new", "pinned": True, "grants": {"tools": ["a"]}, "extra_roots": [{"path": "/p"}]}
+    )
+    assert updated == replace(session, mode="new", pinned=True, grants={"tools": ["a"]}, extra_roots=({"path": "/p"},))
+    for wrong in ({"id": "x"}, {"title": "x"}, {"mode; DROP TABLE sessions": 1}, {"message_count": 0}):
         with pytest.raises(Refused):
             await store.sessions.update(session.id, wrong)
 
@@ -198,15 +224,86 @@ async def test_a_list_can_be_narrowed(store: Store, clock: ManualClock) -> None:
     assert await found(SessionQuery(since=clock.now())) == {"D9"}
 
 
-async def test_search_finds_rows_that_hold_all_the_words(store: Store) -> None:
-    session = await filled(store, "the Quick brown fox", "the quick dog", "100% sure_thing")
-    find = store.sessions.search
-    assert [found.seq for found in await find("quick THE")] == [2, 1]
-    assert [found.seq for found in await find("fox quick")] == [1]
-    assert [found.seq for found in await find("0% sure_")] == [3]
-    assert await find("0_ sure") == []
-    assert "brown" in (await find("fox"))[0].snippet
+async def test_the_first_line_is_the_title_until_there_is_a_better_one(store: Store) -> None:
+    session = await filled(store, "Plan my trip\nto Rome", "and Naples")
+    set_title = store.sessions.set_title
+    assert (session.title, session.title_source, session.preview) == (
+        "Plan my trip",
+        TitleSource.FIRST_LINE,
+        "Plan my trip to Rome",
+    )
+    assert await set_title(session.id, "Trip to Rome", TitleSource.GENERATED)
+    assert await set_title(session.id, "Italy!", TitleSource.EDITED)
+    assert not await set_title(session.id, "Rome and Naples", TitleSource.GENERATED)
+    assert await set_title(session.id, "Italy?", TitleSource.EDITED)
+    edited = await store.sessions.get(session.id)
+    assert (edited.title, edited.title_edited) == ("Italy?", True)
+
+
+async def test_attempts_to_title_are_bounded_and_end_with_a_title(store: Store) -> None:
+    session = await filled(store, "hello")
+    assert [await store.sessions.try_title(session.id, 2) for _ in range(3)] == [True, True, False]
+    other = await filled(store, "hello", route=Route("slack", "D2"))
+    await store.sessions.set_title(other.id, "Mine", TitleSource.EDITED)
+    assert not await store.sessions.try_title(other.id, 2)
+
+
+async def test_a_preview_follows_what_is_visible(store: Store) -> None:
+    session = await filled(store, "first", "second")
     await store.sessions.mark(session.id, [1], Mark.DELETED)
-    assert await find("fox") == []
-    with pytest.raises(Refused):
-        await find("  ")
+    assert (await store.sessions.get(session.id)).preview == "second"
+    await store.sessions.retire(session.id, [2], "test")
+    assert (await store.sessions.get(session.id)).preview == ""
+
+
+async def test_rows_in_the_attic_are_kept_and_no_longer_live(store: Store) -> None:
+    session = await filled(store, *"abcd")
+    before = await store.sessions.page(session.id)
+    await store.sessions.mark(session.id, [2], Mark.DELETED)
+    assert await store.sessions.retire(session.id, [1, 2, 99], "retention") == 2
+    assert [row.text for row in await store.sessions.page(session.id)] == ["c", "d"]
+    assert list(await store.sessions.attic(session.id)) == list(before[:2])
+    assert [row.seq for row in await store.sessions.attic(session.id, after=1)] == [2]
+    assert (await store.sessions.get(session.id)).message_count == 2
+    assert await store.sessions.search("a") == []
+
+
+async def test_a_fork_takes_marks_and_settings_along_but_not_the_old_ones_progress(store: Store) -> None:
+    new = NewSession(workspace="/w", model="echo", metadata={"a": 1, "goal_state": "x", "_last_summary": "s"})
+    await store.sessions.open(KEY, new)
+    source = await filled(store, *"abcd")
+    await store.sessions.mark(source.id, [2], Mark.UNDONE)
+    await store.sessions.update(source.id, {"consolidated_through": 2, "compaction": {"summary": "s"}})
+    fork = await store.sessions.fork(source.id, 4, SessionKey("slack", "D2"))
+    assert [(row.text, row.marks) for row in await store.sessions.page(fork.id)] == [
+        ("a", frozenset()),
+        ("b", {Mark.UNDONE}),
+        ("c", frozenset()),
+    ]
+    assert (fork.workspace, fork.model, fork.consolidated_through) == ("/w", "echo", 2)
+    assert fork.metadata == {"a": 1, "_last_summary": "s"}
+    early = await store.sessions.fork(source.id, 2, SessionKey("slack", "D3"))
+    assert (early.consolidated_through, early.compaction, early.metadata) == (0, {}, {"a": 1})
+
+
+async def test_search_finds_titles_then_rows_that_hold_all_the_words_best_first(store: Store) -> None:
+    session = await filled(store, "the Quick brown fox", "the quick quick dog", "100% sure_thing", "Größe Café Ünder")
+    other = await filled(store, "nothing", route=Route("slack", "D2"))
+    await store.sessions.set_title(other.id, "All about the quick fox", TitleSource.EDITED)
+
+    async def find(words: str) -> list[tuple[str, int | None]]:
+        return [(found.session.id, found.seq) for found in await store.sessions.search(words)]
+
+    assert await find("quick THE") == [(other.id, None), (session.id, 2), (session.id, 1)]
+    assert await find("fox brown") == [(session.id, 1)]
+    assert await find("cafe under") == [(session.id, 4)]
+    for syntax in ("zebra OR brown", "bro*", "content:brown", "NEAR(zebra brown)", "brown NOT fox"):
+        assert await find(syntax) == []
+    assert "brown" in (await store.sessions.search("brown"))[0].snippet
+    await store.sessions.mark(session.id, [1], Mark.DELETED)
+    assert await find("brown") == []
+    await store.sessions.delete(other.id)
+    assert await find("quick the") == [(session.id, 2)]
+    for nothing in ("  ", '"', "!?"):
+        with pytest.raises(Refused):
+            await store.sessions.search(nothing)

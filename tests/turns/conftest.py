@@ -57,6 +57,7 @@ class Rig:
         self.wakeups = LocalWakeups(self.clock)
         self.capabilities = {"slack": Capabilities(private_notes=True), "telegram": Capabilities()}
         self.intake = Intake(
+            sessions=self.store.sessions,
             turns=self.store.turns,
             outbox=self.store.outbox,
             wakeups=self.wakeups,

@@ -10,8 +10,8 @@ from gateway.domain.errors import NotFound, Unavailable
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import Sender
+from gateway.domain.origins import Origin
 from gateway.domain.policy import Rules
-from gateway.domain.session import Origin
 from gateway.ports.sessions import NewSession
 from tests.stores import ROUTE, message
 from tests.turns.conftest import Rig

@@ -23,7 +23,18 @@ class SqliteTransaction(Transaction):
         return self._connection.execute(sql, values).rowcount
 
     def all(self, sql: str, *values: Any) -> Sequence[Row]:
-        return self._connection.execute(sql, values).fetchall()
+        # A dictionary finds a column at once, where a `sqlite3.Row` looks through all their names.
+        cursor = self._plain(sql, values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def values(self, sql: str, *values: Any) -> Sequence[Sequence[Any]]:
+        return self._plain(sql, values).fetchall()
+
+    def _plain(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        return cursor.execute(sql, values)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:

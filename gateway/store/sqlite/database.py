@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from gateway.domain.errors import Unavailable
 from gateway.store.database import Database, Transaction
 from gateway.store.sqlite.connection import SqliteTransaction, connect
-from gateway.store.sqlite.writer import Writer
+from gateway.store.sqlite.writer import BeforeCommit, Writer
 
 READERS = 2
 
@@ -23,10 +23,11 @@ T = TypeVar("T")
 class SqliteDatabase(Database):
     """Keeps everything off the event loop. Made inside a running loop, and used from that loop only."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, before_commit: BeforeCommit = lambda connection: None) -> None:
+        """Open connections when they are needed; `before_commit` is called at the end of each transaction."""
         self._path = path
         self._identity: tuple[int, int] | None = None
-        self._writer = Writer(self._connect, self._check_file)
+        self._writer = Writer(self._connect, self._check_file, before_commit)
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite reader")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from loguru import logger
+
 from gateway.domain.errors import Refused, Unavailable
 from gateway.store.migrations import migrations, pending
 from gateway.store.sqlite.connection import connect
 
+_CHUNK = 1 << 20
 APPLICATION_ID = 0x54524E4B
 """Written into the file's header ("TRNK"), so that another program's database is never taken for ours."""
 
@@ -20,6 +23,7 @@ def prepare(path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _empty_if_blank(path)
         connection = connect(path)
     except (OSError, sqlite3.Error) as error:
         raise _not_openable(path, error) from error
@@ -30,6 +34,18 @@ def prepare(path: Path) -> None:
     finally:
         connection.close()
     path.chmod(0o600)
+
+
+def _empty_if_blank(path: Path) -> None:
+    """Take a file of nothing but zeros, as a power cut leaves one, for the empty file that it is."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    with path.open("r+b") as file:
+        while chunk := file.read(_CHUNK):
+            if chunk.strip(b"\0"):
+                return
+        file.truncate(0)
+    logger.bind(path=str(path)).warning("the database held nothing but zeros, and is made anew")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -21,6 +21,8 @@ from gateway.store.sqlite.connection import SqliteTransaction
 
 MOST_PER_COMMIT = 256
 
+BeforeCommit = Callable[[sqlite3.Connection], None]
+
 
 @dataclass(slots=True)
 class _Job:
@@ -33,10 +35,20 @@ class _Job:
 class Writer:
     """Takes units of work from any task of one event loop and commits them in the order they came."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], check: Callable[[], None] = lambda: None) -> None:
-        """Connect in the thread; `check` is called before each commit, and raises `Unavailable` to refuse it."""
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        check: Callable[[], None] = lambda: None,
+        before_commit: BeforeCommit = lambda connection: None,
+    ) -> None:
+        """Connect in the thread.
+
+        `check` is called before each transaction, and raises `Unavailable` to refuse it; `before_commit` is called at
+        the end of each, and belongs to it.
+        """
         self._connect = connect
         self._check = check
+        self._before_commit = before_commit
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
@@ -119,18 +131,18 @@ class Writer:
                 job.error = error
             return
         if len(batch) == 1:
-            _alone(connection, batch[0])
+            _alone(connection, batch[0], self._before_commit)
             return
         try:
-            _together(connection, batch)
+            _together(connection, batch, self._before_commit)
         except sqlite3.Error:
             # A full disk or a failed flush undoes the whole batch: find out which of them can be kept, one by one.
             _roll_back(connection)
             for job in batch:
-                _begin_alone(connection, job)
+                _begin_alone(connection, job, self._before_commit)
 
 
-def _together(connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
+def _together(connection: sqlite3.Connection, batch: Sequence[_Job], before_commit: BeforeCommit) -> None:
     transaction = SqliteTransaction(connection)
     for job in batch:
         job.result = job.error = None
@@ -143,22 +155,24 @@ def _together(connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
             job.error = error
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
+    before_commit(connection)
     connection.execute("COMMIT")
 
 
-def _begin_alone(connection: sqlite3.Connection, job: _Job) -> None:
+def _begin_alone(connection: sqlite3.Connection, job: _Job, before_commit: BeforeCommit) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
         job.error = error
     else:
-        _alone(connection, job)
+        _alone(connection, job, before_commit)
 
 
-def _alone(connection: sqlite3.Connection, job: _Job) -> None:
+def _alone(connection: sqlite3.Connection, job: _Job, before_commit: BeforeCommit) -> None:
     job.result = job.error = None
     try:
         job.result = job.work(SqliteTransaction(connection))
+        before_commit(connection)
         connection.execute("COMMIT")
     except BaseException as error:  # handed to whoever waits for this job; the thread serves the others
         job.error = error

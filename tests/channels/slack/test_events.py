@@ -13,7 +13,7 @@ from channels.slack.events import Dropped, Identity, read_event
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import MediaRef, Sender
-from gateway.domain.session import Origin
+from gateway.domain.origins import Origin
 from tests.channels.slack.conftest import calm
 
 WHO = Identity(user_id="U0BOT", bot_id="B0BOT", team_id="T0AB")

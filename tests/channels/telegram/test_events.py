@@ -14,7 +14,7 @@ from gateway.domain.errors import Refused
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
-from gateway.domain.session import Origin
+from gateway.domain.origins import Origin
 from tests.channels.telegram.raw import GROUP, JANE, ME, NOW, PRIVATE, SENT, entity, in_group, message, taken, update
 
 

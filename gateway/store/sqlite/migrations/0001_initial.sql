@@ -1,7 +1,8 @@
 -- Every table the first release needs. Times are microseconds since 1970 in UTC, so that they sort and compare as numbers.
 
 CREATE TABLE sessions (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     key TEXT NOT NULL,
     channel TEXT NOT NULL,
     workspace TEXT NOT NULL DEFAULT '',
@@ -9,7 +10,10 @@ CREATE TABLE sessions (
     model TEXT NOT NULL DEFAULT '',
     mode TEXT NOT NULL DEFAULT '',
     title TEXT NOT NULL DEFAULT '',
-    title_edited INTEGER NOT NULL DEFAULT 0,
+    title_source INTEGER NOT NULL DEFAULT 0,
+    title_attempts INTEGER NOT NULL DEFAULT 0,
+    preview TEXT NOT NULL DEFAULT '',
+    preview_role TEXT NOT NULL DEFAULT '',
     message_count INTEGER NOT NULL DEFAULT 0,
     last_seq INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
@@ -32,6 +36,7 @@ CREATE UNIQUE INDEX sessions_open ON sessions (key) WHERE closed_at IS NULL AND 
 CREATE INDEX sessions_listed ON sessions (pinned DESC, updated_at DESC, id) WHERE deleted_at IS NULL;
 
 CREATE TABLE messages (
+    id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions (id),
     seq INTEGER NOT NULL,
     v INTEGER NOT NULL,
@@ -43,10 +48,51 @@ CREATE TABLE messages (
     event_id TEXT,
     tokens INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    PRIMARY KEY (session_id, seq)
+    UNIQUE (session_id, seq)
 );
 -- An event becomes a row once, whatever happens to the process that stores it.
 CREATE UNIQUE INDEX messages_event ON messages (session_id, event_id) WHERE event_id IS NOT NULL;
+
+-- Rows that retention moved out of the live ones, whole; nothing here is replayed.
+CREATE TABLE attic (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    seq INTEGER NOT NULL,
+    v INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    content TEXT,
+    body TEXT,
+    turn_id TEXT,
+    event_id TEXT,
+    tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    moved_at INTEGER NOT NULL
+);
+CREATE INDEX attic_of ON attic (session_id, seq);
+
+-- Full text over rows and titles. The words stay in their own tables; these hold the index only.
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+    content, content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
+-- New rows are indexed once a commit (store/sqlite/indexing.py), so a row that goes may not be in the index yet.
+CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages
+WHEN EXISTS (SELECT 1 FROM messages_fts_docsize WHERE id = old.id) BEGIN
+    INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.id, coalesce(old.content, ''));
+END;
+
+-- A title that is only a first line is found as that line.
+CREATE VIRTUAL TABLE titles_fts USING fts5 (
+    title, content = 'sessions', content_rowid = 'number', tokenize = 'unicode61 remove_diacritics 2');
+CREATE TRIGGER titles_fts_insert AFTER INSERT ON sessions WHEN new.title_source > 1 AND new.title <> '' BEGIN
+    INSERT INTO titles_fts (rowid, title) VALUES (new.number, new.title);
+END;
+CREATE TRIGGER titles_fts_update AFTER UPDATE OF title ON sessions BEGIN
+    INSERT INTO titles_fts (titles_fts, rowid, title)
+    SELECT 'delete', old.number, old.title WHERE old.title_source > 1 AND old.title <> '';
+    INSERT INTO titles_fts (rowid, title)
+    SELECT new.number, new.title WHERE new.title_source > 1 AND new.title <> '';
+END;
 
 CREATE TABLE message_marks (
     session_id TEXT NOT NULL REFERENCES sessions (id),

@@ -1,0 +1,24 @@
+"""What can be measured, by the name it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.appending import measure_appending
+from bench.chats import measure_chats
+from bench.process import measure_processes
+from bench.reading import measure_cold, measure_lists
+from bench.row import Row
+from bench.searching import measure_search
+from bench.turns import measure_turns
+
+PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
+    "append": lambda: asyncio.run(measure_appending()),
+    "cold": lambda: asyncio.run(measure_cold()),
+    "list": lambda: asyncio.run(measure_lists()),
+    "search": lambda: asyncio.run(measure_search()),
+    "chats": measure_chats,
+    "turns": lambda: asyncio.run(measure_turns()),
+    "process": measure_processes,
+}

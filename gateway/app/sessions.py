@@ -1,0 +1,160 @@
+"""The stored sessions, for a command beside a running gateway.
+
+No lock is needed: every verb is one transaction, and a gateway that runs meanwhile meets what it did in its next one.
+The store is only opened, never made, so that a mistyped directory is told and not filled.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gateway.app.channels import options_by_kind
+from gateway.config.load import load_settings
+from gateway.config.settings import Settings
+from gateway.domain.errors import NotFound, Refused, Unavailable
+from gateway.domain.keys import SessionKey
+from gateway.domain.session import Session
+from gateway.ports.sessions import SessionQuery, Sessions
+from gateway.sessions.manager import SessionManager
+from gateway.store.opening import open_store, sqlite_path
+from gateway.tokens.o200k import O200kCounter
+from gateway.wakeups.clock import SystemClock
+
+SHORTEST_REF = 6
+"""How much of an id names its session; less would too often name several."""
+
+PAGE = 1_000
+CANDIDATES_SHOWN = 5
+
+_AGO = re.compile(r"([0-9]{1,6})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelCount:
+    """How much a channel holds; `message_count` counts live rows, `updated_at` is when it was last used."""
+
+    channel: str
+    updated_at: datetime
+    sessions: int = 0
+    open: int = 0
+    closed: int = 0
+    pinned: int = 0
+    archived: int = 0
+    message_count: int = 0
+
+    def plus(self, session: Session) -> ChannelCount:
+        """Return the count with one more session."""
+        is_closed = session.closed_at is not None
+        return replace(
+            self,
+            sessions=self.sessions + 1,
+            open=self.open + (not is_closed),
+            closed=self.closed + is_closed,
+            pinned=self.pinned + session.pinned,
+            archived=self.archived + session.archived,
+            message_count=self.message_count + session.message_count,
+            updated_at=max(self.updated_at, session.updated_at),
+        )
+
+
+def read_settings(config: Path | None, data: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Return the settings as `run` would have them; nothing is made on the disk."""
+    return load_settings(config, environment, options_by_kind(), data)
+
+
+@asynccontextmanager
+async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
+    """Open the sessions of a store that is there; raise `Refused` where there is none, and make nothing."""
+    _check_is_there(sqlite_path(settings.store.url))
+    clock, count = SystemClock(), O200kCounter()
+    async with open_store(settings.store.url, clock=clock, make_id=_make_id, count=count) as store:
+        yield store.sessions
+
+
+async def find_session(manager: SessionManager, ref: str) -> Session:
+    """Return the session of an id, of the beginning of one, or of a key, which means its open one.
+
+    Raises `NotFound` if there is none, `Refused` for a beginning that is too short or that several ids share.
+    """
+    if ":" in ref:
+        return await _of_key(manager, SessionKey.parse(ref))
+    try:
+        return await manager.get(ref)
+    except NotFound:
+        if len(ref) < SHORTEST_REF:
+            raise Refused(
+                f"expected a key, an id, or the first {SHORTEST_REF} characters of one, got {ref!r}"
+            ) from None
+    candidates = {session.id: session async for session in every_session(manager) if session.id.startswith(ref)}
+    if not candidates:
+        raise NotFound(f"no session has an id that begins with {ref!r}")
+    if len(candidates) > 1:
+        raise Refused(f"several sessions have an id that begins with {ref!r}: {_named(list(candidates.values()))}")
+    return candidates.popitem()[1]
+
+
+async def every_session(manager: SessionManager, query: SessionQuery | None = None) -> AsyncIterator[Session]:
+    """Yield all headers, page by page, in the order of a list."""
+    query = replace(query or SessionQuery(), limit=PAGE)
+    while True:
+        page = await manager.list(query)
+        for session in page.sessions:
+            yield session
+        if page.next_cursor is None:
+            return
+        query = replace(query, cursor=page.next_cursor)
+
+
+async def count_by_channel(manager: SessionManager) -> list[ChannelCount]:
+    """Return what each channel holds, in the order of their names."""
+    counts: dict[str, ChannelCount] = {}
+    async for session in every_session(manager):
+        channel = session.key.channel
+        none = ChannelCount(channel=channel, updated_at=session.updated_at)
+        counts[channel] = counts.get(channel, none).plus(session)
+    return [counts[channel] for channel in sorted(counts)]
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """Return the moment that `7d` (also m, h and w) ago was, or that a date or time names, in UTC unless it says."""
+    try:
+        if ago := _AGO.fullmatch(text):
+            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Refused(f"--since: expected 30m, 12h, 7d, 2w, or a date as 2026-11-01, got {text!r}") from None
+
+
+async def _of_key(manager: SessionManager, key: SessionKey) -> Session:
+    try:
+        return await manager.get(key)
+    except NotFound as error:
+        raise NotFound(f"{error}; one that is closed is named by its id") from error
+
+
+def _named(sessions: list[Session]) -> str:
+    shown = ", ".join(f"{session.id} ({session.key})" for session in sessions[:CANDIDATES_SHOWN])
+    more = len(sessions) - CANDIDATES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _check_is_there(path: Path) -> None:
+    try:
+        # An empty file is what a store that was never opened looks like; opening it would make one.
+        is_there = path.is_file() and path.stat().st_size > 0
+    except OSError as error:
+        raise Unavailable(f"cannot open the database {path}: {error.strerror}") from error
+    if not is_there:
+        raise Refused(f"there is no database at {path}; `trunkline run` makes it, --data names another directory")
+
+
+def _make_id() -> str:
+    return uuid.uuid4().hex
