@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import metadata
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gateway.cli.options import FAILED, HELP, WRONG_USE, Config, Data, ModelId
+from gateway.cli.sessions import sessions
 from gateway.domain.errors import TrunklineError
 
 app = typer.Typer(
@@ -18,27 +19,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 
-Config = Annotated[
-    Path | None,
-    typer.Option(help="The configuration file; else ./trunkline.toml, else trunkline.toml in the data directory."),
-]
-Data = Annotated[Path | None, typer.Option(help="The data directory; else TRUNKLINE_DATA, else the user's own.")]
-ModelId = Annotated[
-    str | None, typer.Option(help="The model to use, as provider:model; else the configuration's, else echo.")
-]
-
-FAILED = 1
-WRONG_USE = 2
+app.add_typer(sessions)
 
 
 def main() -> None:
     """Run the command line; what a person can mend is one sentence on standard error, with exit code 2."""
-    from gateway.cli.sessions import sessions
-
-    app.add_typer(sessions)
     try:
         app()
     except TrunklineError as error:

@@ -12,13 +12,12 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from typer.core import TyperGroup
-from typer.exceptions import TyperException
 
 from gateway.cli import tables
+from gateway.cli.options import HELP, Config, Data, Sentences
 from gateway.domain.errors import NotFound, Refused
 from gateway.domain.keys import SessionKey
 from gateway.domain.text import whole
@@ -31,27 +30,14 @@ if TYPE_CHECKING:
     from gateway.sessions import SessionManager
 
 
-class Sentences(TyperGroup):
-    """Tells what is wrong with a command's options in one sentence, as everything else is told."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was named."""
-        try:
-            return super().invoke(ctx)
-        except TyperException as error:
-            raise Refused(tables.cell(error.format_message())) from None
-
-
 sessions = typer.Typer(
     cls=Sentences,
     name="sessions",
     help="List, show, search and keep the stored sessions in order; beside a running gateway too.",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 
-Config = Annotated[Path | None, typer.Option(help="The configuration file, as for `run`.")]
-Data = Annotated[Path | None, typer.Option(help="The data directory, as for `run`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a list of JSON objects, for programs.")]
 Ref = Annotated[str, typer.Argument(help="A session: its id, the first 6 or more characters of it, or its key.")]
 Off = Annotated[bool, typer.Option("--off", help="Take it back.")]

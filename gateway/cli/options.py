@@ -1,0 +1,37 @@
+"""What the commands have in common: options that several take, exit codes, and how wrong use is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from gateway.domain.errors import Refused
+from gateway.domain.text import visible
+
+Config = Annotated[
+    Path | None,
+    typer.Option(help="The configuration file; else ./trunkline.toml, else trunkline.toml in the data directory."),
+]
+Data = Annotated[Path | None, typer.Option(help="The data directory; else TRUNKLINE_DATA, else the user's own.")]
+ModelId = Annotated[
+    str | None, typer.Option(help="The model to use, as provider:model; else the configuration's, else echo.")
+]
+
+FAILED = 1
+WRONG_USE = 2
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class Sentences(TyperGroup):
+    """Tells what is wrong with a command's options in one sentence, as everything else is told."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except TyperException as error:
+            raise Refused(visible(error.format_message())) from None
