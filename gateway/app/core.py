@@ -41,7 +41,7 @@ from gateway.wakeups.clock import SystemClock
 from gateway.wakeups.local import LocalWakeups
 
 GATEWAY = "gateway"
-"""The name of the one process that runs the channels; it alone may mend a damaged store."""
+"""The name of the one process that runs the channels."""
 
 Ended = Callable[[str], None]
 """Told the name of a channel that has no more input."""
@@ -88,16 +88,18 @@ async def open_core(
     clock: Clock | None = None,
     ended: Ended = lambda name: None,
     extra_rules: Mapping[str, Rules] | None = None,
+    mend: bool = False,
 ) -> AsyncIterator[Core]:
-    """Wire a gateway for these channels. The caller holds the lock of `name`, so what that name left behind is dead."""
+    """Wire a gateway for these channels. The caller holds the lock of `name`, so what that name left behind is dead.
+
+    `mend` has the store checked for damage first, as after a process that was killed.
+    """
     clock = clock or SystemClock()
     count = O200kCounter()
     wiring = _Wiring(settings=settings, clock=clock, count=count, owner=f"{name}:{secrets.token_hex(4)}")
     async with AsyncExitStack() as stack:
         url = settings.store.url
-        store = await stack.enter_async_context(
-            open_store(url, clock=clock, make_id=_make_id, count=count, mend=name == GATEWAY)
-        )
+        store = await stack.enter_async_context(open_store(url, clock=clock, make_id=_make_id, count=count, mend=mend))
         await _free_dead_leases(store.leases, name)
         model = Models(settings.model, environment, count=count)
         stack.push_async_callback(model.close)

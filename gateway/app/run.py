@@ -33,9 +33,17 @@ async def run_gateway(
     `started` is told the HTTP server's address, if there is one; `ended` the name of a channel that has no more input.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(only_process(lock_path(settings, GATEWAY), "a gateway"))
+        was_killed = stack.enter_context(only_process(lock_path(settings, GATEWAY), "a gateway"))
         core = await stack.enter_async_context(
-            open_core(settings, channels, name=GATEWAY, environment=environment, ended=ended, extra_rules=extra_rules)
+            open_core(
+                settings,
+                channels,
+                name=GATEWAY,
+                environment=environment,
+                ended=ended,
+                extra_rules=extra_rules,
+                mend=was_killed,
+            )
         )
         address = await _serve(stack, core, channels)
         async with working(core) as fallen:

@@ -128,8 +128,11 @@ class Sessions(ABC):
         """Return the first rows of the attic above `after`, in order of seq."""
 
     @abstractmethod
-    async def close(self, key: SessionKey) -> Session | None:
-        """Close the open session of `key` and return it, or None if none was open. Its rows stay."""
+    async def close(self, key: SessionKey, *, only: str | None = None) -> Session | None:
+        """Close the open session of `key` and return it, or None if none was open. Its rows stay.
+
+        With `only`, nothing happens unless the open session is the one of that id.
+        """
 
     @abstractmethod
     async def fork(self, session_id: str, before: int, key: SessionKey) -> Session:

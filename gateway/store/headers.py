@@ -115,8 +115,9 @@ def decode_columns(values: Sequence[Any]) -> Session:
         archived=archived != 0,
         origin=None if origin is None else _origin(origin),
         parent_id=parent_id,
-        consolidated_through=consolidated_through,
-        replay_from=replay_from,
+        # An offset that is none reads as the beginning: too much of a history is sent rather than too little.
+        consolidated_through=consolidated_through if isinstance(consolidated_through, int) else 0,
+        replay_from=replay_from if isinstance(replay_from, int) else 0,
         compaction={} if compaction == "{}" else from_json(compaction, {}),
         metadata={} if metadata == "{}" else from_json(metadata, {}),
     )

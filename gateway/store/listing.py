@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from loguru import logger
+
 from gateway.domain.errors import Refused
 from gateway.domain.message import Mark, Message
+from gateway.domain.session import Session
 from gateway.ports.sessions import SessionPage, SessionQuery
 from gateway.store import rows
 from gateway.store.codec import to_micros
@@ -39,10 +42,19 @@ def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:
         *values,
         query.limit + 1,
     )
-    shown = [decode_columns(row) for row in found[: query.limit]]
+    shown = [header for row in found[: query.limit] if (header := _readable(row)) is not None]
     return SessionPage(
         sessions=shown, next_cursor=_cursor(found[query.limit - 1]) if len(found) > query.limit else None
     )
+
+
+def _readable(row: Sequence[Any]) -> Session | None:
+    try:
+        return decode_columns(row)
+    except (TypeError, ValueError):
+        # One damaged header must not hide all others.
+        logger.bind(session_id=row[0]).warning("a session whose header cannot be read is left out of a list")
+        return None
 
 
 def marks(tx: Transaction, session_id: str, first: int, last: int) -> Mapping[int, frozenset[Mark]]:
@@ -87,6 +99,6 @@ def _cursor(row: Sequence[Any]) -> str:
 def _read_cursor(text: str) -> tuple[int, int, str]:
     pinned, _, rest = text.partition(".")
     updated_at, _, id = rest.partition(".")
-    if not (pinned in ("0", "1") and updated_at.isdecimal() and id):
+    if not (pinned in ("0", "1") and updated_at.isdecimal() and len(updated_at) < 19 and id):
         raise Refused(f"expected the next_cursor of a page before, got {text!r}")
     return int(pinned), int(updated_at), id

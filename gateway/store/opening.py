@@ -54,7 +54,7 @@ async def open_store(
 ) -> AsyncIterator[Store]:
     """Open the store `url` names, migrated to this release's schema, and close it when the body ends.
 
-    `make_id` makes ids nobody else makes. `mend` has a file that was not closed checked, and, if it is damaged, put
+    `make_id` makes ids nobody else makes. `mend` has the file checked, and, if it is damaged, put
     aside and replaced by what can be read of it; only for who is alone on it. Raises `ConfigError` for a URL that is
     not one, `Refused` for a file that is not ours or from a newer release, `Unavailable` for one that cannot be opened.
     """

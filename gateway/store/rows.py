@@ -110,7 +110,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _columns(row: Message, now: datetime) -> tuple[Any, ...]:
-    text = row.content if isinstance(row.content, str) else None
+    text = row.content if row.content is None or isinstance(row.content, str) else row.text
     body = _body(row)
     created_at = to_micros(row.created_at or now)
     assert row.tokens is not None

@@ -33,6 +33,11 @@ SELECT session_id, seq, ?, ? FROM messages WHERE session_id = ? AND seq = ?
 ON CONFLICT DO NOTHING
 """
 
+_ERASE = """
+UPDATE sessions SET title = '', title_source = 0, preview = '', preview_role = '', message_count = 0, origin = NULL,
+    origin_kind = NULL, extra_roots = '[]', grants = '{}', compaction = '{}', metadata = '{}' WHERE id = ?
+"""
+
 
 class SqlSessions(Sessions):
     """Keeps headers, rows and marks in a `Database`."""
@@ -148,10 +153,10 @@ class SqlSessions(Sessions):
 
         return await self._database.read(work)
 
-    async def close(self, key: SessionKey) -> Session | None:
+    async def close(self, key: SessionKey, *, only: str | None = None) -> Session | None:
         def work(tx: Transaction) -> Session | None:
             row = find_open(tx, key)
-            if row is None:
+            if row is None or (only is not None and row["id"] != only):
                 return None
             tx.execute("UPDATE sessions SET closed_at = ? WHERE id = ?", to_micros(self._clock.now()), row["id"])
             return decode_header(header_row(tx, row["id"]))
@@ -178,7 +183,7 @@ class SqlSessions(Sessions):
                 tx.execute("DELETE FROM message_marks WHERE session_id = ?", session_id)
                 tx.execute("DELETE FROM messages WHERE session_id = ?", session_id)
                 tx.execute("DELETE FROM attic WHERE session_id = ?", session_id)
-                tx.execute("UPDATE sessions SET title = '', preview = '', message_count = 0 WHERE id = ?", session_id)
+                tx.execute(_ERASE, session_id)
                 tx.execute("UPDATE inbox SET state = 'done', body = NULL WHERE session_id = ?", session_id)
                 tx.execute(
                     "UPDATE turns SET state = 'stopped' WHERE session_id = ? AND state IN ('running', 'waiting')",

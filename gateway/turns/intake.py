@@ -75,8 +75,8 @@ class Intake:
     async def _admit(self, inbound: Inbound, log: Logger) -> None:
         if self._commands is not None and await self._commands.handle(inbound):
             return
-        await self._reset_if_over(inbound)
         try:
+            await self._reset_if_over(inbound)
             session_id = await self._turns.accept(inbound, self._new_session(inbound))
         except TrunklineError:
             raise
@@ -99,7 +99,7 @@ class Intake:
         except NotFound:
             return
         if self._resets.is_over(session.updated_at, self._clock.now()):
-            await self._sessions.close(inbound.key)
+            await self._sessions.close(inbound.key, only=session.id)
             logger.bind(session=str(inbound.key)).info("the session was over; a new one begins")
 
     async def _tell_refused(self, inbound: Inbound) -> None:

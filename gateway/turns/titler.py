@@ -8,6 +8,7 @@ from loguru import logger
 
 from gateway.domain.errors import TrunklineError
 from gateway.domain.message import Kind, Message, Role
+from gateway.domain.session import Session
 from gateway.domain.titles import TITLE_PROMPT, TitleSource, generated_title
 from gateway.ports.model import Model, ModelRequest
 from gateway.ports.sessions import Sessions
@@ -30,12 +31,17 @@ class Titler:
 
     async def title(self, session_id: str) -> None:
         """Title the session, unless it has a title of its own or was tried twice."""
-        session = await self._sessions.get(session_id)
+        try:
+            await self._title(await self._sessions.get(session_id))
+        except TrunklineError as error:
+            logger.bind(session_id=session_id, error=str(error)).warning("no title could be made")
+
+    async def _title(self, session: Session) -> None:
         model = self._profiles(session).model
         if session.title_source >= TitleSource.GENERATED or not self._model.info(model).writes:
             return
-        rows = await self._sessions.page(session_id, after=0, limit=ROWS_SHOWN)
-        if not await self._sessions.try_title(session_id, MOST_ATTEMPTS):
+        rows = await self._sessions.page(session.id, after=0, limit=ROWS_SHOWN)
+        if not await self._sessions.try_title(session.id, MOST_ATTEMPTS):
             return
         request = ModelRequest(
             model=model,
@@ -43,13 +49,8 @@ class Titler:
             messages=[Message(role=Role.USER, content=_shown(rows))],
             max_output=MAX_OUTPUT,
         )
-        try:
-            title = generated_title(await self._model.complete(request))
-        except TrunklineError as error:
-            logger.bind(session=str(session.key), error=str(error)).warning("no title could be made")
-            return
-        if title is not None:
-            await self._sessions.set_title(session_id, title, TitleSource.GENERATED)
+        if (title := generated_title(await self._model.complete(request))) is not None:
+            await self._sessions.set_title(session.id, title, TitleSource.GENERATED)
 
 
 def _shown(rows: Sequence[Message]) -> str:

@@ -43,6 +43,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     `synchronous=FULL` makes a commit survive a power cut; WAL lets readers go on beside the writer.
     """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    # A damaged character costs itself, not the query.
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")

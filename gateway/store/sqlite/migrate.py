@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from loguru import logger
@@ -36,9 +37,21 @@ def prepare(path: Path) -> None:
     path.chmod(0o600)
 
 
+def is_ours(path: Path) -> bool:
+    """Return whether a file bears our mark and a schema that this release knows; damage further in does not matter."""
+    newest = migrations("gateway.store.sqlite.migrations")[-1].number
+    try:
+        with closing(connect(path)) as connection:
+            ours = _pragma(connection, "application_id") == APPLICATION_ID
+            return ours and _pragma(connection, "user_version") <= newest
+    except sqlite3.Error:
+        return False
+
+
 def _empty_if_blank(path: Path) -> None:
     """Take a file of nothing but zeros, as a power cut leaves one, for the empty file that it is."""
-    if not path.exists() or path.stat().st_size == 0:
+    log = path.with_name(f"{path.name}-wal")
+    if not path.exists() or path.stat().st_size == 0 or log.exists():
         return
     with path.open("r+b") as file:
         while chunk := file.read(_CHUNK):
