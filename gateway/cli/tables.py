@@ -37,8 +37,8 @@ LONGEST_CELL = 300
 WIDEST_CELL = 24
 """How wide a column other than the last may be on a terminal."""
 NARROWEST_LAST = 12
-ROOM_FOR_KEYS = 110
-"""How wide a terminal must be for the column of keys; on a narrower one a session is named by its id."""
+ROOM_FOR_ORIGINS = 110
+"""How wide a terminal must be for the column that says where a session came from; its key says more."""
 SHORT_ID = 8
 GAP = "  "
 
@@ -103,8 +103,8 @@ def session_lines(sessions: Sequence[Session], columns: int | None) -> list[str]
         "FROM": [place(session) for session in sessions],
         "TITLE": [name(session) for session in sessions],
     }
-    if columns is not None and columns < ROOM_FOR_KEYS:
-        del shown["KEY"]
+    if columns is not None and columns < ROOM_FOR_ORIGINS:
+        del shown["FROM"]
     return table(tuple(shown), zip(*shown.values(), strict=True), columns=columns, numbers=("ROWS",))
 
 

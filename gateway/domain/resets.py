@@ -23,5 +23,8 @@ class ResetRule:
     def _last_boundary(self, now: datetime) -> datetime:
         assert self.daily_at is not None
         local = now.astimezone(self.zone)
-        today = datetime.combine(local.date(), self.daily_at, self.zone)
-        return today if today <= local else datetime.combine(local.date() - timedelta(days=1), self.daily_at, self.zone)
+        # Times of one zone compare by the hands of the clock, which go back in autumn: only UTC tells what was first.
+        today = datetime.combine(local.date(), self.daily_at, self.zone).astimezone(UTC)
+        if today <= now.astimezone(UTC):
+            return today
+        return datetime.combine(local.date() - timedelta(days=1), self.daily_at, self.zone).astimezone(UTC)

@@ -12,6 +12,7 @@ from gateway.domain.announce import scrubbed
 from gateway.domain.errors import Refused
 from gateway.domain.message import Kind, Message, Role
 from gateway.domain.sanitize import sanitized, without_thinking
+from gateway.domain.text import whole
 
 LONGEST_TITLE = 120
 LONGEST_FIRST_LINE = 60
@@ -56,14 +57,14 @@ def first_line_title(text: str) -> str:
 def generated_title(answer: str) -> str | None:
     """Return the title in a model's answer, or None if it holds none."""
     title = " ".join(without_thinking(answer).split()).strip(_QUOTES).removesuffix(".")
-    if not title or NO_TOPIC in title.upper() or len(title) > 80:
+    if not title or title.upper() == NO_TOPIC or len(title) > 80:
         return None
     return title[:LONGEST_FIRST_LINE].rstrip()
 
 
 def preview_text(text: str) -> str:
     """Return the beginning of a text on one line, at most 120 characters."""
-    line = " ".join(sanitized(text).split())
+    line = " ".join(sanitized(whole(text)).split())
     return line if len(line) <= LONGEST_PREVIEW else line[: LONGEST_PREVIEW - 1].rstrip() + "…"
 
 

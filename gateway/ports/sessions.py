@@ -121,7 +121,17 @@ class Sessions(ABC):
 
     @abstractmethod
     async def retire(self, session_id: str, seqs: Sequence[int], reason: str) -> int:
-        """Move rows to the attic, where they are kept and not replayed; return how many were moved."""
+        """Move rows to the attic, where they are kept and not replayed; return how many were moved.
+
+        Rows of a turn that still runs stay.
+        """
+
+    @abstractmethod
+    async def clear(self, session_id: str) -> int:
+        """Move all rows to the attic and forget the summary of them; return how many were moved.
+
+        Rows of a turn that still runs stay.
+        """
 
     @abstractmethod
     async def attic(self, session_id: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:

@@ -104,11 +104,7 @@ class SessionManager:
 
     async def clear(self, session_id: str) -> int:
         """Empty the session: all rows go to the attic, and its summary with them. Return how many rows that were."""
-        result = await self.retain_recent_legal_suffix(session_id, 0)
-        header = await self._sessions.get(session_id)
-        metadata = {name: value for name, value in header.metadata.items() if name != "_last_summary"}
-        await self._sessions.update(session_id, {"compaction": {}, "metadata": metadata})
-        return len(result.dropped)
+        return await self._sessions.clear(session_id)
 
     async def retain_recent_legal_suffix(
         self, session_id: str, most: int, *, extend_to_user: bool = False

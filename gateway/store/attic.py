@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.domain.message import Message
-from gateway.store import naming, rows
+from gateway.store import listing, naming, rows
 from gateway.store.database import Transaction
 
 _COLUMNS = "session_id, seq, v, role, kind, content, body, turn_id, event_id, tokens, created_at"
 
 
 def retire(tx: Transaction, session_id: str, seqs: Sequence[int], reason: str, now: int) -> int:
-    """Move rows out of the live ones; return how many there were."""
+    """Move rows out of the live ones, but for those of a turn that still runs; return how many there were."""
+    running = tx.one("SELECT first_seq FROM turns WHERE session_id = ? AND state IN ('running', 'waiting')", session_id)
     moved = 0
-    for seq in seqs:
+    for seq in seqs if running is None else [seq for seq in seqs if seq < running["first_seq"]]:
         moved += tx.execute(
             f"INSERT INTO attic ({_COLUMNS}, reason, moved_at) SELECT {_COLUMNS}, ?, ? FROM messages "
             "WHERE session_id = ? AND seq = ?",
@@ -23,7 +24,6 @@ def retire(tx: Transaction, session_id: str, seqs: Sequence[int], reason: str, n
             session_id,
             seq,
         )
-        tx.execute("DELETE FROM message_marks WHERE session_id = ? AND seq = ?", session_id, seq)
         tx.execute("DELETE FROM messages WHERE session_id = ? AND seq = ?", session_id, seq)
     tx.execute("UPDATE sessions SET message_count = message_count - ? WHERE id = ?", moved, session_id)
     naming.refresh_preview(tx, session_id)
@@ -31,8 +31,11 @@ def retire(tx: Transaction, session_id: str, seqs: Sequence[int], reason: str, n
 
 
 def page(tx: Transaction, session_id: str, after: int, limit: int) -> Sequence[Message]:
-    """Return rows of the attic in order of seq."""
+    """Return rows of the attic in order of seq, with their marks."""
     found = tx.all(
         "SELECT * FROM attic WHERE session_id = ? AND seq > ? ORDER BY seq, id LIMIT ?", session_id, after, limit
     )
-    return [rows.decode(row) for row in found]
+    if not found:
+        return ()
+    hidden = listing.marks(tx, session_id, found[0]["seq"], found[-1]["seq"])
+    return [rows.decode(row, hidden.get(row["seq"], frozenset())) for row in found]

@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from gateway.domain.errors import Refused
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import MediaRef, Sender
 from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
+from gateway.domain.text import whole
 
 T = TypeVar("T")
 
@@ -76,7 +78,11 @@ def parsed_json(adapter: TypeAdapter[T], text: str | None) -> T | None:
 
 def to_json(value: Any) -> str:
     """Return plain data as JSON text, with characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Refused(f"expected plain data that JSON can hold: {error}") from error
+    return whole(text)
 
 
 def from_json(text: str | None, default: Any) -> Any:

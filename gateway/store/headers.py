@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from gateway.domain.errors import NotFound
+from gateway.domain.errors import NotFound, Refused
 from gateway.domain.keys import SessionKey
 from gateway.domain.origins import Origin
 from gateway.domain.session import Session
+from gateway.domain.text import whole
 from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import NewSession
 from gateway.store.codec import ORIGIN, dump, from_json, from_micros, parsed_json, to_json, to_micros
 from gateway.store.database import Row, Transaction
 
 IdMaker = Callable[[], str]
+
+_FIELD_TYPES: Mapping[str, type] = {
+    "extra_roots": Sequence, "grants": Mapping, "compaction": Mapping, "metadata": Mapping, "pinned": bool,
+    "archived": bool, "consolidated_through": int, "replay_from": int,
+}  # fmt: skip
+_SPOKEN = {str: "a text", bool: "true or false", int: "a whole number", Mapping: "an object", Sequence: "a list"}
 
 DECODED_KEPT = 16_384
 """Keys and origins that are kept decoded: they never change, and a list that is looked at again has them all again."""
@@ -135,8 +142,11 @@ def _key(text: str) -> SessionKey:
 
 def encode_field(name: str, value: Any) -> Any:
     """Return a header field as its column holds it."""
+    expected: Any = _FIELD_TYPES.get(name, str)
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        raise Refused(f"expected {name} as {_SPOKEN[expected]}, got {type(value).__name__}")
     if name == "extra_roots":
         return to_json([dict(root) for root in value])
     if name in _OBJECTS:
         return to_json(dict(value))
-    return int(value) if isinstance(value, bool) else value
+    return whole(value) if isinstance(value, str) else int(value)

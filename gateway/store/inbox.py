@@ -92,8 +92,10 @@ def forget(tx: Transaction, now: datetime) -> int:
 
 
 def _is_row(tx: Transaction, session_id: str, event: Inbound) -> bool:
-    sql = "SELECT 1 FROM messages WHERE session_id = ? AND event_id = ?"
-    return tx.one(sql, session_id, event.event_id) is not None
+    return any(
+        tx.one(f"SELECT 1 FROM {table} WHERE session_id = ? AND event_id = ?", session_id, event.event_id) is not None
+        for table in ("messages", "attic")
+    )
 
 
 def _done(tx: Transaction, row: Row, turn_id: str | None) -> None:

@@ -19,6 +19,7 @@ from gateway.store.headers import COLUMNS, decode_columns
 
 def page(tx: Transaction, session_id: str, *, before: int | None, after: int | None, limit: int) -> Sequence[Message]:
     """Return rows in order of seq, marks attached."""
+    check_limit(limit, at_least=0)
     if after is not None:
         found = tx.all(
             "SELECT * FROM messages WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?", session_id, after, limit
@@ -35,6 +36,7 @@ def page(tx: Transaction, session_id: str, *, before: int | None, after: int | N
 
 def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:
     """Return one page of headers, pinned first, then newest first."""
+    check_limit(query.limit)
     where, values = _conditions(query)
     found = tx.values(
         f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE {' AND '.join(where)} "
@@ -46,6 +48,12 @@ def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:
     return SessionPage(
         sessions=shown, next_cursor=_cursor(found[query.limit - 1]) if len(found) > query.limit else None
     )
+
+
+def check_limit(limit: int, at_least: int = 1) -> None:
+    """Raise `Refused` for a limit that would be taken for none."""
+    if limit < at_least:
+        raise Refused(f"expected a limit of at least {at_least}, got {limit}")
 
 
 def _readable(row: Sequence[Any]) -> Session | None:

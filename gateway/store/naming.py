@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.domain.message import Kind, Message, Role
+from gateway.domain.text import whole
 from gateway.domain.titles import ROWS_LOOKED_AT, TitleSource, first_line_title, preview
 from gateway.store import listing
 from gateway.store.database import Row, Transaction
@@ -30,6 +31,7 @@ def _is_question(row: Message) -> bool:
 
 def set_title(tx: Transaction, session_id: str, title: str, source: TitleSource) -> bool:
     """Set the title unless it has one of a higher source, or the same first line."""
+    title = whole(title)
     if not title:
         return False
     above = source if source is TitleSource.FIRST_LINE else source + 1

@@ -23,6 +23,7 @@ from gateway.domain.message import (
     ToolCall,
     countable_text,
 )
+from gateway.domain.text import whole
 from gateway.ports.tokens import TokenCounter
 from gateway.store.codec import MEDIA, SENDER, from_json, from_micros, parsed, to_json, to_micros
 from gateway.store.database import Row, Transaction
@@ -110,7 +111,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _columns(row: Message, now: datetime) -> tuple[Any, ...]:
-    text = row.content if row.content is None or isinstance(row.content, str) else row.text
+    text = None if row.content is None else whole(row.text)
     body = _body(row)
     created_at = to_micros(row.created_at or now)
     assert row.tokens is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.domain.errors import Refused
+from gateway.domain.text import whole
 from gateway.ports.sessions import Found
 from gateway.store.database import Transaction
 from gateway.store.headers import decode_header
@@ -34,7 +35,7 @@ WHERE titles_fts MATCH ? AND sessions.deleted_at IS NULL ORDER BY titles_fts.ran
 
 def search(tx: Transaction, words: str, limit: int) -> Sequence[Found]:
     """Return sessions whose title holds all the words, then the rows that do, best first."""
-    wanted = words.split()
+    wanted = whole(words).split()
     if not any(character.isalnum() for word in wanted for character in word):
         raise Refused(f"expected at least one word to search for, got {words!r}")
     phrases = _phrases(wanted)

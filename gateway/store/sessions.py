@@ -33,6 +33,9 @@ SELECT session_id, seq, ?, ? FROM messages WHERE session_id = ? AND seq = ?
 ON CONFLICT DO NOTHING
 """
 
+_ERASE_PARTS = """
+UPDATE outbox_parts SET body = NULL WHERE delivery_id IN (SELECT id FROM outbox WHERE session_id = ?)
+"""
 _ERASE = """
 UPDATE sessions SET title = '', title_source = 0, preview = '', preview_role = '', message_count = 0, origin = NULL,
     origin_kind = NULL, extra_roots = '[]', grants = '{}', compaction = '{}', metadata = '{}' WHERE id = ?
@@ -146,6 +149,17 @@ class SqlSessions(Sessions):
 
         return await self._database.write(work)
 
+    async def clear(self, session_id: str) -> int:
+        def work(tx: Transaction) -> int:
+            header = decode_header(header_row(tx, session_id))
+            seqs = [row["seq"] for row in tx.all("SELECT seq FROM messages WHERE session_id = ?", session_id)]
+            metadata = {name: value for name, value in header.metadata.items() if name != "_last_summary"}
+            tx.execute("UPDATE sessions SET compaction = '{}' WHERE id = ?", session_id)
+            tx.execute("UPDATE sessions SET metadata = ? WHERE id = ?", encode_field("metadata", metadata), session_id)
+            return attic.retire(tx, session_id, seqs, "cleared", to_micros(self._clock.now()))
+
+        return await self._database.write(work)
+
     async def attic(self, session_id: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:
         def work(tx: Transaction) -> Sequence[Message]:
             header_row(tx, session_id)
@@ -184,6 +198,9 @@ class SqlSessions(Sessions):
                 tx.execute("DELETE FROM messages WHERE session_id = ?", session_id)
                 tx.execute("DELETE FROM attic WHERE session_id = ?", session_id)
                 tx.execute(_ERASE, session_id)
+                tx.execute(_ERASE_PARTS, session_id)
+                tx.execute("UPDATE outbox SET state = 'done', body = NULL WHERE session_id = ?", session_id)
+                tx.execute("DELETE FROM media WHERE session_id = ?", session_id)
                 tx.execute("UPDATE inbox SET state = 'done', body = NULL WHERE session_id = ?", session_id)
                 tx.execute(
                     "UPDATE turns SET state = 'stopped' WHERE session_id = ? AND state IN ('running', 'waiting')",

@@ -24,6 +24,12 @@ def _zone(name: str) -> str:
     return name
 
 
+def _of_day(moment: time) -> time:
+    if moment.tzinfo is not None:
+        raise ValueError("expected a time such as 04:00; its zone is set by reset_zone")
+    return moment
+
+
 class GatewayOptions(BaseModel):
     """`[gateway]`: how turns are run."""
 
@@ -43,9 +49,9 @@ class GatewayOptions(BaseModel):
     """How often work is looked for whose wake-up was lost."""
     titles: bool = True
     """Whether the model is asked, once a conversation has begun, for a title of it."""
-    reset_idle_minutes: Annotated[int, Field(ge=1)] | None = None
+    reset_idle_minutes: Annotated[int, Field(ge=1, le=5_256_000)] | None = None
     """After how long a silence a chat begins anew; by default never."""
-    reset_daily_at: time | None = None
+    reset_daily_at: Annotated[time, AfterValidator(_of_day)] | None = None
     """The time of day, as `"04:00"`, at which every chat begins anew; by default never."""
     reset_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
     """The time zone of `reset_daily_at`, as `Europe/Berlin`."""

@@ -384,7 +384,7 @@ async def test_lines_fit_a_terminal(tmp_path: Path) -> None:
         assert await terminal.ended() == 0
         await terminal.shows("…")
         lines = terminal.text.splitlines()
-    assert lines[0].split() == ["ID", "UPDATED", "ROWS", "STATE", "FROM", "TITLE"]
+    assert lines[0].split() == ["ID", "UPDATED", "ROWS", "STATE", "KEY", "TITLE"]
     assert max(map(tables.width, lines)) <= 80
 
 

@@ -18,7 +18,7 @@ from gateway.ports.leases import session_lease
 from gateway.ports.sessions import NewSession, SessionQuery
 from gateway.store import Store
 from tests.clock import ManualClock
-from tests.stores import ROUTE, message
+from tests.stores import ROUTE, delivery, message
 
 KEY = SessionKey("slack", "D1")
 TTL = timedelta(seconds=30)
@@ -262,7 +262,8 @@ async def test_rows_in_the_attic_are_kept_and_no_longer_live(store: Store) -> No
     await store.sessions.mark(session.id, [2], Mark.DELETED)
     assert await store.sessions.retire(session.id, [1, 2, 99], "retention") == 2
     assert [row.text for row in await store.sessions.page(session.id)] == ["c", "d"]
-    assert list(await store.sessions.attic(session.id)) == list(before[:2])
+    assert [row.marks for row in await store.sessions.attic(session.id)] == [frozenset(), {Mark.DELETED}]
+    assert [replace(row, marks=frozenset()) for row in await store.sessions.attic(session.id)] == list(before[:2])
     assert [row.seq for row in await store.sessions.attic(session.id, after=1)] == [2]
     assert (await store.sessions.get(session.id)).message_count == 2
     assert await store.sessions.search("a") == []
@@ -307,3 +308,76 @@ async def test_search_finds_titles_then_rows_that_hold_all_the_words_best_first(
     for nothing in ("  ", '"', "!?"):
         with pytest.raises(Refused):
             await store.sessions.search(nothing)
+
+
+async def test_clearing_moves_all_rows_to_the_attic_and_forgets_their_summary_only(store: Store) -> None:
+    session = await filled(store, *"abc")
+    await store.sessions.update(session.id, {"compaction": {"s": 1}, "metadata": {"_last_summary": "s", "goal": "g"}})
+    assert await store.sessions.clear(session.id) == 3
+    cleared = await store.sessions.get(session.id)
+    assert (cleared.message_count, cleared.compaction, cleared.metadata) == (0, {}, {"goal": "g"})
+    assert [row.text for row in await store.sessions.attic(session.id)] == list("abc")
+
+
+async def test_what_a_running_turn_works_on_stays_when_its_session_is_cleared(store: Store) -> None:
+    session = await filled(store, "old")
+    await store.turns.accept(message("asked", 99), NewSession())
+    lease = await store.leases.acquire(session_lease(session.id), "test", TTL)
+    assert lease is not None
+    await store.turns.begin(session.id, lease)
+    assert await store.sessions.clear(session.id) == 1
+    assert [row.text for row in await store.sessions.page(session.id)] == ["asked"]
+
+
+async def test_an_event_whose_row_is_in_the_attic_is_no_turn_again(store: Store, clock: ManualClock) -> None:
+    session = await filled(store, "once")
+    await store.sessions.clear(session.id)
+    await clock.advance(8 * 24 * 3600)
+    await store.turns.forget()
+    again = message("once", hash(("once", ROUTE)))
+    assert await store.turns.accept(again, NewSession()) == session.id
+    lease = await store.leases.acquire(session_lease(session.id), "test", TTL)
+    assert lease is not None
+    assert await store.turns.begin(session.id, lease) is None
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"pinned": 2}, {"pinned": None}, {"consolidated_through": "x"}, {"consolidated_through": True},
+        {"workspace": b"x"},
+        {"metadata": [1]}, {"metadata": {"a": object()}}, {"metadata": {"a": float("nan")}}, {"extra_roots": 5},
+    ],
+)  # fmt: skip
+async def test_a_field_of_the_wrong_type_is_refused_and_changes_nothing(store: Store, patch: dict[str, object]) -> None:
+    session = await store.sessions.open(KEY, NewSession())
+    with pytest.raises(Refused):
+        await store.sessions.update(session.id, patch)
+    assert await store.sessions.get(session.id) == session
+
+
+async def test_half_a_character_costs_itself_wherever_it_comes_in(store: Store) -> None:
+    half = "a\ud83d\x00"
+    session = await store.sessions.open(KEY, NewSession())
+    call = ToolCall(id="c", name="look", arguments=half)
+    (row,) = await store.sessions.append(session.id, [Message(role=Role.ASSISTANT, content=half, tool_calls=(call,))])
+    assert row.text == "a\ufffd\ufffd"
+    await store.sessions.set_title(session.id, half, TitleSource.EDITED)
+    await store.sessions.update(session.id, {"metadata": {"x": half}, "workspace": half})
+    assert len(await store.sessions.search(half)) >= 1
+
+
+async def test_deleting_erases_the_words_of_the_header_and_of_what_was_on_its_way(store: Store) -> None:
+    session = await filled(store, "a")
+    await store.sessions.update(session.id, {"compaction": {"summary": "secret"}})
+    await store.outbox.enqueue([replace(delivery("secret", 1), session_id=session.id)])
+    await store.sessions.delete(session.id)
+    assert [found.outbound for found in await store.outbox.list()] == [None]
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_a_limit_that_would_be_none_is_refused(store: Store, limit: int) -> None:
+    with pytest.raises(Refused):
+        await store.sessions.list(SessionQuery(limit=limit))
+    with pytest.raises(Refused):
+        await store.sessions.page((await store.sessions.open(KEY, NewSession())).id, limit=-1)

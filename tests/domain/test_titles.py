@@ -52,6 +52,7 @@ def test_a_first_line_titles_a_session(text: str, title: str) -> None:
     [
         ('"Trip to Rome."', "Trip to Rome"),
         ("<think>hm</think>«Reise nach Rom»", "Reise nach Rom"),
+        ("Casino topics", "Casino topics"),
         ("NO TOPIC", None),
         ("no topic.", None),
         ("z" * 81, None),

@@ -15,6 +15,7 @@ from tests.turns.conftest import Rig
 
 NEW_YORK = ZoneInfo("America/New_York")
 IDLE = ResetRule(idle=timedelta(minutes=30))
+BERLIN = ResetRule(daily_at=time(2, 30), zone=ZoneInfo("Europe/Berlin"))
 DAILY = ResetRule(daily_at=time(4), zone=NEW_YORK)
 
 
@@ -30,6 +31,11 @@ DAILY = ResetRule(daily_at=time(4), zone=NEW_YORK)
         (DAILY, datetime(2026, 7, 10, 7, 59, tzinfo=UTC), datetime(2026, 7, 10, 8, 1, tzinfo=UTC), True),
         (DAILY, datetime(2026, 7, 10, 8, 1, tzinfo=UTC), datetime(2026, 7, 11, 7, 59, tzinfo=UTC), False),
         (DAILY, datetime(2026, 7, 1, tzinfo=UTC), datetime(2026, 7, 11, tzinfo=UTC), True),
+        # Half past two does not exist in Berlin on the day the clock goes forward, and comes twice when it goes back.
+        (BERLIN, datetime(2026, 3, 29, 1, 5, tzinfo=UTC), datetime(2026, 3, 29, 1, 10, tzinfo=UTC), False),
+        (BERLIN, datetime(2026, 3, 29, 1, 5, tzinfo=UTC), datetime(2026, 3, 29, 1, 40, tzinfo=UTC), True),
+        (BERLIN, datetime(2026, 10, 24, 20, tzinfo=UTC), datetime(2026, 10, 25, 1, 10, tzinfo=UTC), True),
+        (BERLIN, datetime(2026, 10, 25, 1, 10, tzinfo=UTC), datetime(2026, 10, 25, 9, tzinfo=UTC), False),
     ],
 )  # fmt: skip
 def test_a_rule_says_whether_a_session_is_over(rule: ResetRule, last: datetime, now: datetime, over: bool) -> None:

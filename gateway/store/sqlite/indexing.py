@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from loguru import logger
+
 _IS_BEHIND = """
 SELECT (SELECT max(id) FROM messages) > coalesce((SELECT max(id) FROM messages_fts_docsize), 0)
 """
@@ -21,6 +23,12 @@ WHERE id > coalesce((SELECT max(id) FROM messages_fts_docsize), 0)
 
 def index_new_rows(connection: sqlite3.Connection) -> None:
     """Index the rows that were added since; called in the transaction that added them, before its commit."""
-    (is_behind,) = connection.execute(_IS_BEHIND).fetchone()
-    if is_behind:
-        connection.execute(_CATCH_UP)
+    try:
+        (is_behind,) = connection.execute(_IS_BEHIND).fetchone()
+        if is_behind:
+            connection.execute(_CATCH_UP)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        # The index is made of the rows and can be made again; that it is damaged must not keep a message from being kept.
+        logger.error("the full-text index is damaged; rows are kept, and search does not find the new ones")

@@ -44,7 +44,7 @@ def is_ours(path: Path) -> bool:
         with closing(connect(path)) as connection:
             ours = _pragma(connection, "application_id") == APPLICATION_ID
             return ours and _pragma(connection, "user_version") <= newest
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeError):
         return False
 
 

@@ -59,7 +59,7 @@ def is_damaged(path: Path) -> bool:
     try:
         with closing(connect(path)) as connection:
             return bool(connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok")
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeError) as error:
         if _is_corruption(error):
             return True
         raise Unavailable(f"cannot check the database {path}: {error}") from error
@@ -71,7 +71,7 @@ def salvage(path: Path, now: datetime) -> list[Saved]:
     try:
         _remove(mending)
         saved = _rebuild(path, mending)
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, UnicodeError, OSError) as error:
         raise Unavailable(f"the database {path} is damaged and cannot be mended now: {error}") from error
     aside = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%S}")
     for suffix in _SIDE_FILES:
@@ -152,14 +152,15 @@ def _attempt(old: sqlite3.Connection, sql: str, *values: int) -> list[sqlite3.Ro
     """Return the rows of a query, or None if it meets a damaged page; any other failure is raised."""
     try:
         return old.execute(sql, values).fetchall()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeError) as error:
         if not _is_corruption(error):
             raise
         return None
 
 
-def _is_corruption(error: sqlite3.DatabaseError) -> bool:
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT if hasattr(error, "sqlite_errorcode") else False
+def _is_corruption(error: Exception) -> bool:
+    # Damage in a table's own definition shows as a message of SQLite's that is no text.
+    return isinstance(error, UnicodeError) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
 
 
 def _remove(path: Path) -> None:

@@ -123,9 +123,11 @@ class Writer:
 
     def _commit(self, connection: sqlite3.Connection, batch: Sequence[_Job]) -> None:
         try:
-            self._check()
             connection.execute("BEGIN IMMEDIATE")
+            # After the lock, which may have been waited for: the file may have been replaced meanwhile.
+            self._check()
         except (sqlite3.Error, Unavailable) as error:
+            _roll_back(connection)
             # Nobody of the batch can write now, and each would wait as long to learn it.
             for job in batch:
                 job.error = error

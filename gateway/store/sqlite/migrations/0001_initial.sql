@@ -71,6 +71,7 @@ CREATE TABLE attic (
     moved_at INTEGER NOT NULL
 );
 CREATE INDEX attic_of ON attic (session_id, seq);
+CREATE INDEX attic_event ON attic (session_id, event_id) WHERE event_id IS NOT NULL;
 
 -- Full text over rows and titles. The words stay in their own tables; these hold the index only.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
