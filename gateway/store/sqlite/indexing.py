@@ -30,5 +30,5 @@ def index_new_rows(connection: sqlite3.Connection) -> None:
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
             raise
-        # The index is made of the rows and can be made again; that it is damaged must not keep a message from being kept.
+        # The index is made of the rows and can be made again; its damage must not keep a message from being kept.
         logger.error("the full-text index is damaged; rows are kept, and search does not find the new ones")
