@@ -17,7 +17,7 @@ def append(tx: Transaction, session_id: str, messages: Sequence[Message], now: d
     header = tx.one(
         """
         UPDATE sessions SET last_seq = last_seq + ?, message_count = message_count + ?, updated_at = ?
-        WHERE id = ? AND deleted_at IS NULL RETURNING last_seq, preview_role
+        WHERE id = ? AND deleted_at IS NULL RETURNING last_seq, preview_role, title_source
         """,
         len(messages),
         len(messages),

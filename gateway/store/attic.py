@@ -26,7 +26,7 @@ def retire(tx: Transaction, session_id: str, seqs: Sequence[int], reason: str, n
         )
         tx.execute("DELETE FROM messages WHERE session_id = ? AND seq = ?", session_id, seq)
     tx.execute("UPDATE sessions SET message_count = message_count - ? WHERE id = ?", moved, session_id)
-    naming.refresh_preview(tx, session_id)
+    naming.refresh_names(tx, session_id)
     return moved
 
 

@@ -15,14 +15,17 @@ _SPEAKERS = (Role.ASSISTANT, Role.USER)
 
 def name_after(tx: Transaction, session_id: str, header: Row, added: Sequence[Message]) -> None:
     """Set the preview and the first-line title from rows that were just added, if they are wanted still."""
-    if header["preview_role"] == Role.USER:
-        return
-    for role in _SPEAKERS:
-        if header["preview_role"] != role and (text := preview(row for row in added if row.role is role)):
-            tx.execute("UPDATE sessions SET preview = ?, preview_role = ? WHERE id = ?", text, role, session_id)
-    asked = next((row for row in added if _is_question(row)), None)
-    if asked is not None:
-        set_title(tx, session_id, first_line_title(asked.text), TitleSource.FIRST_LINE)
+    if header["preview_role"] != Role.USER:
+        for role in _SPEAKERS:
+            if header["preview_role"] != role and (text := preview(row for row in added if row.role is role)):
+                tx.execute("UPDATE sessions SET preview = ?, preview_role = ? WHERE id = ?", text, role, session_id)
+    if header["title_source"] == TitleSource.NONE:
+        set_title(tx, session_id, _first_line(added), TitleSource.FIRST_LINE)
+
+
+def _first_line(rows: Sequence[Message]) -> str:
+    asked = next((row for row in rows if _is_question(row)), None)
+    return first_line_title(asked.text) if asked else ""
 
 
 def _is_question(row: Message) -> bool:
@@ -39,10 +42,17 @@ def set_title(tx: Transaction, session_id: str, title: str, source: TitleSource)
     return tx.execute(sql, title, source, session_id, above) == 1
 
 
-def refresh_preview(tx: Transaction, session_id: str) -> None:
-    """Make the preview again, after rows were hidden or moved."""
+def refresh_names(tx: Transaction, session_id: str) -> None:
+    """Make the preview and a first-line title again, after rows were hidden or moved: neither shows what is hidden."""
     head = listing.page(tx, session_id, before=None, after=0, limit=ROWS_LOOKED_AT)
     text = preview(head)
+    if not text and len(head) == ROWS_LOOKED_AT:
+        # What they were made of lies further in than is looked, and so was not among the first rows.
+        return
     spoken = preview(row for row in head if row.role is Role.USER)
     role = Role.USER if spoken else Role.ASSISTANT if text else ""
     tx.execute("UPDATE sessions SET preview = ?, preview_role = ? WHERE id = ?", text, role, session_id)
+    title = whole(_first_line(head))
+    source = TitleSource.FIRST_LINE if title else TitleSource.NONE
+    sql = "UPDATE sessions SET title = ?, title_source = ? WHERE id = ? AND title_source <= ?"
+    tx.execute(sql, title, source, session_id, TitleSource.FIRST_LINE)

@@ -137,7 +137,7 @@ class SqlSessions(Sessions):
             header_row(tx, session_id)
             now = to_micros(self._clock.now())
             marked = sum(tx.execute(_MARK, mark, now, session_id, seq) for seq in seqs)
-            naming.refresh_preview(tx, session_id)
+            naming.refresh_names(tx, session_id)
             return marked
 
         return await self._database.write(work)

@@ -256,6 +256,27 @@ async def test_a_preview_follows_what_is_visible(store: Store) -> None:
     assert (await store.sessions.get(session.id)).preview == ""
 
 
+async def test_a_first_line_title_follows_what_is_visible_and_one_that_was_written_does_not(store: Store) -> None:
+    session = await filled(store, "secret plan", "lunch")
+    await store.sessions.mark(session.id, [1], Mark.DELETED)
+    assert (await store.sessions.get(session.id)).title == "lunch"
+    await store.sessions.clear(session.id)
+    assert (await store.sessions.get(session.id)).title == ""
+    await store.sessions.append(session.id, [Message(role=Role.USER, content="again")])
+    assert (await store.sessions.get(session.id)).title == "again"
+    await store.sessions.set_title(session.id, "Mine", TitleSource.EDITED)
+    await store.sessions.clear(session.id)
+    assert (await store.sessions.get(session.id)).title == "Mine"
+
+
+async def test_a_question_after_an_announcement_titles_the_session(store: Store) -> None:
+    session = await store.sessions.open(KEY, NewSession())
+    announced = Message(role=Role.USER, kind=Kind.ANNOUNCEMENT, content="[Subagent 'x' completed]")
+    await store.sessions.append(session.id, [announced])
+    await store.sessions.append(session.id, [Message(role=Role.USER, content="thanks, and now?")])
+    assert (await store.sessions.get(session.id)).title == "thanks, and now?"
+
+
 async def test_rows_in_the_attic_are_kept_and_no_longer_live(store: Store) -> None:
     session = await filled(store, *"abcd")
     before = await store.sessions.page(session.id)

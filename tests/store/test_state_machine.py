@@ -83,6 +83,14 @@ class Chat:
         if self.title_source is TitleSource.NONE and line.role is Role.USER and not line.marks and line.text:
             self.title, self.title_source = line.text, TitleSource.FIRST_LINE
 
+    def retitle(self) -> None:
+        """What is hidden or gone is no title, unless somebody wrote it."""
+        if self.title_source > TitleSource.FIRST_LINE:
+            return
+        asked = (line.text for line in self.lines.values() if line.role is Role.USER and not line.marks and line.text)
+        self.title = next(asked, "")
+        self.title_source = TitleSource.FIRST_LINE if self.title else TitleSource.NONE
+
     @property
     def preview(self) -> str:
         visible = [line for line in self.lines.values() if not line.marks and line.text]
@@ -333,15 +341,18 @@ class Verbs(RuleBasedStateMachine):
         assert self.run(self.store.sessions.mark(chat.id, seqs, mark)) == len(fresh)
         for seq in fresh:
             chat.lines[seq].marks.add(mark)
+        chat.retitle()
 
     @has_chats
     @rule(pick=picks, seqs=seq_lists)
     def retire(self, pick: int, seqs: Sequence[int]) -> None:
         chat = self.chat(pick)
-        moved = {seq for seq in seqs if seq in chat.lines}
+        # What a turn that is not finished works on stays.
+        moved = {seq for seq in seqs if seq in chat.lines and (chat.turn is None or seq < chat.turn.first_seq)}
         assert self.run(self.store.sessions.retire(chat.id, seqs, "test")) == len(moved)
         for seq in moved:
             chat.attic[seq] = chat.lines.pop(seq)
+        chat.retitle()
 
     @rule(key=keys)
     def close(self, key: SessionKey) -> None:
