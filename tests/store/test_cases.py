@@ -84,6 +84,7 @@ async def test_a_file_that_a_crash_left_empty_is_a_new_store(tmp_path: Path, lef
     async with open_engine("sqlite", tmp_path, ManualClock()) as store:
         session = await store.sessions.open(SessionKey("slack", "D1"), NewSession())
         await store.sessions.append(session.id, said("hello"))
+        assert [row.text for row in await store.sessions.page(session.id)] == ["hello"]
 
 
 async def test_a_library_user_needs_nothing_but_the_manager(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ async def test_a_strange_event_is_dropped_and_harms_nothing(
         await slack.dm(ANA, "hello")
         await inbox.until(1)
         await slack.until(lambda: not slack.unacked)
+    assert inbox.texts == ["hello"]
 
 
 async def test_a_sink_that_raises_is_not_acknowledged_and_the_event_comes_again(

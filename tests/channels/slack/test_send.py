@@ -185,3 +185,4 @@ async def test_a_status_that_cannot_be_shown_is_no_error(
     slack.fail_next(fault, "assistant.threads.setStatus")
     await channel.presence(thread, Presence.WORKING)
     await channel.presence(DM, Presence.WORKING)
+    assert len(slack.called("assistant.threads.setStatus")) == 1
