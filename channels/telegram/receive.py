@@ -22,6 +22,7 @@ from channels.telegram.failures import is_refused_token, refused_token
 from channels.telegram.wire import Limited, Wire
 from channels.telegram.words import Me
 from gateway.domain.backoff import backoff
+from gateway.domain.errors import Unavailable
 from gateway.ports.channel import Sink
 from gateway.ports.clock import Clock
 from gateway.ports.vitals import Vitals
@@ -117,14 +118,21 @@ class Poller:
             return True
         try:
             await sink(inbound)
+        except Unavailable as error:
+            self._not_stored(raw, str(error))
+            return False
         except Exception as error:  # the supervised boundary of this task: what was not stored comes again
-            self._refusals += 1
-            self._vitals.count("not_stored")
-            self._log.bind(update=_number(raw)).opt(exception=error).error("update not stored; it will come again")
+            self._log.opt(exception=error).error("an update could not be handed in, by a fault of ours")
+            self._not_stored(raw, type(error).__name__)
             return False
         self._refusals = 0
         self._vitals.came_in(self._clock.now())
         return True
+
+    def _not_stored(self, raw: object, why: str) -> None:
+        self._refusals += 1
+        self._vitals.count("not_stored")
+        self._log.bind(update=_number(raw), why=why).warning("update not stored; it will come again")
 
     def _failed(self, what: str, error: Exception) -> None:
         self._failures += 1

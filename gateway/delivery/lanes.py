@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import timedelta
 
 from loguru import logger
@@ -17,8 +16,9 @@ from gateway.domain.outbound import Delivery, Outbound, Part
 from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease, Leases, lane_lease, renewed
+from gateway.ports.leases import Lease, Leases, held, lane_lease
 from gateway.ports.outbox import Outbox
+from gateway.ports.patience import until_stored
 from gateway.ports.wakeups import Topic, Wakeups
 
 MOST_PARTS = 50
@@ -52,7 +52,7 @@ class Lanes:
         self._options = options
         self._random = random
         self._phrases = phrases
-        self._parts = PartSender(outbox, options.on_uncertain, phrases)
+        self._parts = PartSender(outbox, options.on_uncertain, clock, phrases)
 
     async def work(self, lane: str) -> None:
         """Send what is due in the lane; return at once if another works it."""
@@ -60,16 +60,13 @@ class Lanes:
         if lease is None:
             return
         try:
-            async with renewed(self._leases, lease, self._ttl, self._clock):
+            async with held(self._leases, lease, self._ttl, self._clock):
                 while delivery := await self._outbox.next(lane, lease):
                     channel = self._channels.get(delivery.route.channel)
                     if channel is None or not await self._deliver(channel, delivery, lease):
                         return
         except LeaseLost:
             logger.bind(lane=lane).warning("the lane is worked elsewhere now; nothing more is written")
-        finally:
-            with suppress(Unavailable):
-                await self._leases.release(lease)
 
     async def _deliver(self, channel: Channel, delivery: Delivery, lease: Lease) -> bool:
         """Send one delivery; return whether the lane may go on with the next."""
@@ -138,12 +135,14 @@ class Lanes:
 
     async def _give_up(self, delivery: Delivery, lease: Lease, why: str) -> bool:
         logger.bind(why=why).error("a delivery was given up")
-        await self._outbox.dead(delivery.id, lease, why)
+        await until_stored(lambda: self._outbox.dead(delivery.id, lease, why), self._clock)
         return True
 
     async def _wait(self, delivery: Delivery, lease: Lease, why: str, seconds: float, *, is_failure: bool) -> bool:
         until = self._clock.now() + timedelta(seconds=seconds)
         logger.bind(why=why, seconds=round(seconds, 1)).warning("a delivery waits")
-        await self._outbox.defer(delivery.id, lease, until, why, is_failure=is_failure)
+        await until_stored(
+            lambda: self._outbox.defer(delivery.id, lease, until, why, is_failure=is_failure), self._clock
+        )
         await self._wakeups.wake(Topic.LANE, delivery.route.lane, at=until)
         return False

@@ -12,15 +12,18 @@ from gateway.domain.keys import Route
 from gateway.domain.outbound import Outbound, Part, PartState, Ref, StoredPart
 from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.ports.channel import Channel
+from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
 from gateway.ports.outbox import Outbox
+from gateway.ports.patience import until_stored
 
 
 class PartSender:
     """Brings parts from `wanted` to `done`. What a call did is written down before anything else is tried."""
 
-    def __init__(self, outbox: Outbox, on_uncertain: OnUncertain, phrases: Phrases = ENGLISH) -> None:
+    def __init__(self, outbox: Outbox, on_uncertain: OnUncertain, clock: Clock, phrases: Phrases = ENGLISH) -> None:
         self._outbox = outbox
+        self._clock = clock
         self._on_uncertain = on_uncertain
         self._phrases = phrases
 
@@ -67,7 +70,7 @@ class PartSender:
         # Whoever alone was shown the part is alone shown the note.
         only_for = part.part.details.get("only_for") if part.part else None
         note = channel.render(Outbound(text=self._phrases.uncertain, only_for=only_for))[0]
-        return await self._outbox.not_opened(part, lease, instead=note), False
+        return await self._not_opened(part, lease, instead=note), False
 
     async def _post(self, channel: Channel, to: Route, part: StoredPart, lease: Lease) -> None:
         assert part.part is not None
@@ -79,10 +82,10 @@ class PartSender:
             if error.formatting and not part.part.is_plain:
                 await self._post_plain(channel, to, part, part.part, lease, error)
                 return
-            await self._outbox.not_opened(part, lease)
+            await self._not_opened(part, lease)
             raise
         except AuthFailed:
-            await self._outbox.not_opened(part, lease)
+            await self._not_opened(part, lease)
             raise
         else:
             await self._done(part, lease, ref)
@@ -91,10 +94,14 @@ class PartSender:
         self, channel: Channel, to: Route, part: StoredPart, refused: Part, lease: Lease, error: NotDone
     ) -> None:
         logger.bind(part=part.key, code=error.code).warning("the platform refused the formatting; sent plain")
-        plain = await self._outbox.not_opened(part, lease, instead=refused.as_plain())
+        plain = await self._not_opened(part, lease, instead=refused.as_plain())
         await self._post(channel, to, await self._outbox.opening(plain, lease), lease)
+
+    async def _not_opened(self, part: StoredPart, lease: Lease, instead: Part | None = None) -> StoredPart:
+        return await until_stored(lambda: self._outbox.not_opened(part, lease, instead=instead), self._clock)
 
     async def _done(self, part: StoredPart, lease: Lease, ref: Ref | None) -> None:
         assert part.part is not None
-        await self._outbox.done(part, lease, hash=part.part.hash, ref=ref)
+        hash = part.part.hash
+        await until_stored(lambda: self._outbox.done(part, lease, hash=hash, ref=ref), self._clock)
         logger.bind(part=part.key, message=ref.id if ref else None).debug("a part is shown")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gateway.domain.errors import LeaseLost, Unavailable
 from gateway.ports.clock import Clock
+from gateway.ports.patience import until_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +89,24 @@ async def renewed(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) ->
     finally:
         renewal.cancel()
         await asyncio.gather(renewal, return_exceptions=True)
+
+
+@asynccontextmanager
+async def held(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) -> AsyncIterator[None]:
+    """Keep `lease` renewed while the body runs, and give it back at its end; raise `LeaseLost` once it is lost.
+
+    Giving back waits for a store that cannot be used now, or the next to ask would wait until it expires; a cancelled
+    body does not wait.
+    """
+    try:
+        async with renewed(leases, lease, ttl, clock):
+            yield
+    except asyncio.CancelledError:
+        with suppress(Unavailable):
+            await leases.release(lease)
+        raise
+    except BaseException:
+        await until_stored(lambda: leases.release(lease), clock)
+        raise
+    else:
+        await until_stored(lambda: leases.release(lease), clock)

@@ -11,7 +11,7 @@ from loguru import logger
 from gateway.domain.errors import LeaseLost, Unavailable
 from gateway.domain.turn import RESUME, Turn, Waiting
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease, Leases, renewed, session_lease
+from gateway.ports.leases import Lease, Leases, held, session_lease
 from gateway.ports.turns import Turns
 from gateway.turns.runner import Runner
 
@@ -53,15 +53,12 @@ class Dispatcher:
             if lease is None:
                 return
             try:
-                async with renewed(self._leases, lease, self._ttl, self._clock):
+                async with held(self._leases, lease, self._ttl, self._clock):
                     await self._work(session_id, lease)
             except LeaseLost:
                 logger.bind(session_id=session_id).warning(
                     "the session is worked elsewhere now; nothing more is written"
                 )
-            finally:
-                with suppress(Unavailable):
-                    await self._leases.release(lease)
 
     async def _work(self, session_id: str, lease: Lease) -> None:
         while not self._is_draining:

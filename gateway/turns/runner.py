@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from loguru import logger
 
-from gateway.domain.backoff import backoff
 from gateway.domain.errors import (
     AuthFailed,
     ContextOverflow,
@@ -26,6 +24,7 @@ from gateway.domain.turn import Turn, TurnState, Usage
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
 from gateway.ports.model import FinishReason, Model, ModelInfo, ModelRequest
+from gateway.ports.patience import until_stored
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.tools import ToolContext, Tools, ToolSpec
 from gateway.ports.turns import Turns
@@ -137,14 +136,14 @@ class Runner:
         return Message(role=Role.TOOL, content=result.text, tool_call_id=call.id, name=call.name, media=result.media)
 
     async def _append(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
-        await self._stored(lambda: self._turns.append_round(turn, lease, rows, usage))
+        await until_stored(lambda: self._turns.append_round(turn, lease, rows, usage), self._clock)
 
     async def _finish(self, turn: Turn, lease: Lease, answer: Answer) -> None:
         is_cut = answer.reason is FinishReason.LENGTH
         text = f"{answer.text}\n\n{self._phrases.cut_off}" if is_cut else answer.text
         delivery = _delivery(turn, "answer", text)
         row, usage = answer.as_row(), answer.usage
-        await self._stored(lambda: self._turns.finish(turn, lease, [row], [delivery], usage))
+        await until_stored(lambda: self._turns.finish(turn, lease, [row], [delivery], usage), self._clock)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
         if self._options.titles:
             await self._wakeups.wake(Topic.TITLE, turn.session_id)
@@ -153,19 +152,8 @@ class Runner:
 
     async def _fail(self, turn: Turn, lease: Lease, outcome: TurnState, phrase: str) -> None:
         note = _delivery(turn, "note", phrase.format(reference=turn.id[:8]))
-        await self._stored(lambda: self._turns.fail(turn, lease, outcome, [note]))
+        await until_stored(lambda: self._turns.fail(turn, lease, outcome, [note]), self._clock)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
-
-    async def _stored(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write what was done; while the store cannot be used, again and again, since it is not to be done twice."""
-        for attempt in itertools.count():
-            try:
-                await write()
-            except Unavailable as error:
-                logger.bind(error=str(error)).warning("what was done cannot be stored yet")
-                await self._clock.sleep(backoff(attempt, 1.0))
-            else:
-                return
 
     def _phrase(self, error: TrunklineError) -> str:
         if isinstance(error, Unavailable | AuthFailed):

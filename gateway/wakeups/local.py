@@ -9,6 +9,7 @@ from datetime import datetime
 
 from loguru import logger
 
+from gateway.domain.errors import Unavailable
 from gateway.ports.clock import Clock
 from gateway.ports.wakeups import Handler, Signal, Topic, Wakeups
 
@@ -71,6 +72,9 @@ class LocalWakeups(Wakeups):
         topic, id = key
         try:
             await self._handlers[topic](id)
+        except Unavailable as error:
+            # The sweep finds what is left to do, once it can be done.
+            logger.bind(topic=topic.value, id=id, error=str(error)).warning("work waits for the store")
         except Exception:  # the supervised boundary of every handler: one id's failure is not another's
             logger.bind(topic=topic.value, id=id).exception("a handler failed")
         finally:
