@@ -14,11 +14,12 @@ from bench.row import Row
 from gateway.sessions import SessionManager
 
 LIMIT = 20
+BEGINNINGS = "w4b* w5c*"
 QUERY = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? ORDER BY rank LIMIT ?"
 
 
 async def measure_search(*, sessions: int = 10_000, rows_each: int = 100, rounds: int = 30) -> Sequence[Row]:
-    """Measure searches for two words, common and rare; the floor is the full-text query alone."""
+    """Measure searches for two words, common and rare, and for beginnings; the floor is the full-text query alone."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         fill(path, sessions=sessions, rows_each=rows_each)
@@ -28,10 +29,13 @@ async def measure_search(*, sessions: int = 10_000, rows_each: int = 100, rounds
                 return [
                     await _measured(manager, floor, sessions * rows_each, Words.common, rounds),
                     await _measured(manager, floor, sessions * rows_each, Words.rare, rounds * 4),
+                    await _measured(manager, floor, sessions * rows_each, BEGINNINGS, rounds, "beginnings of words"),
                 ]
 
 
-async def _measured(manager: SessionManager, floor: sqlite3.Connection, rows: int, words: str, rounds: int) -> Row:
+async def _measured(
+    manager: SessionManager, floor: sqlite3.Connection, rows: int, words: str, rounds: int, kind: str = "words"
+) -> Row:
     count = "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH ?"
     (hits,) = floor.execute(count, (words,)).fetchone()
 
@@ -40,7 +44,7 @@ async def _measured(manager: SessionManager, floor: sqlite3.Connection, rows: in
 
     ours, bare_query = await medians(rounds, lambda: manager.search(words, limit=LIMIT), query)
     return Row(
-        name=f"search {rows:,} rows for two words that {hits:,} hold",
+        name=f"search {rows:,} rows for two {kind} that {hits:,} hold",
         ours=ours * 1000,
         floor=bare_query * 1000,
         unit="ms",

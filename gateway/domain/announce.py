@@ -7,10 +7,24 @@ Announcements are kept as fields; this reads the one text form that older stores
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 LONGEST = 800
 _RESULT = re.compile(r"\nresult:\n|\nresult:", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"summarize this naturally", re.IGNORECASE)
+_HEADER = re.compile(r"\[Subagent '(?P<label>.*)' (?P<status>[^'\n]*)\][ \t]*(?:\n|\Z)")
+_TASK = re.compile(r"\s*task:[ \t]*\n?", re.IGNORECASE)
+_OWN_RESULT = re.compile(r"\n\nResult:\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """What a child told at its end."""
+
+    label: str
+    status: str
+    task: str = ""
+    result: str = ""
 
 
 def scrubbed(text: str) -> str:
@@ -28,3 +42,27 @@ def scrubbed(text: str) -> str:
     if len(body) > LONGEST:
         body = body[: LONGEST - 1].rstrip() + "…"
     return "\n\n".join(piece for piece in (header, body) if piece) or text
+
+
+def parse_announcement(text: str) -> Announcement | None:
+    """Return the fields of an announcement in the text form of older stores, or None for any other text.
+
+    Neither task nor result is escaped in it, so where several `Result:` could part them, it is the last that stands
+    alone on its line after a blank one, as the form has it, or else the last at all: a task never shows up as a result,
+    though the first part of a result that repeats the marker is read as the task's. The instruction is the last too.
+    """
+    text = text.replace("\r\n", "\n").strip()
+    header = _HEADER.match(text)
+    if header is None:
+        return None
+    body = "\n" + text[header.end() :]
+    if closing := list(_INSTRUCTION.finditer(body)):
+        body = body[: closing[-1].start()].rstrip()
+    parting = (list(_OWN_RESULT.finditer(body + "\n")) or list(_RESULT.finditer(body)))[-1:]
+    task = body[: parting[0].start()] if parting else body
+    return Announcement(
+        label=header["label"],
+        status=header["status"].strip(),
+        task=_TASK.sub("", task, count=1).strip() if _TASK.match(task) else task.strip(),
+        result=body[parting[0].end() :].strip() if parting else "",
+    )

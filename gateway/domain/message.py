@@ -67,13 +67,28 @@ class Sender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRef:
-    """A file that came with a message. `ref` is opaque: the channel's until it is fetched, the media store's after."""
+    """A file that came with a message. `ref` is opaque: the channel's until it is fetched, the media store's after.
+
+    It is empty for a file whose bytes are not kept anywhere, of which only the name is known.
+    """
 
     ref: str
     kind: str
     name: str = ""
     mime: str = ""
     size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """Something named that came with a message besides files, such as an app the person picked.
+
+    `kind` is how people call such things (`CLI App`); `details` are short facts about it, in the order to be shown.
+    """
+
+    kind: str
+    name: str
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 Content = str | Sequence[Mapping[str, Any]] | None
@@ -98,6 +113,7 @@ class Message:
     model: str | None = None
     sender: Sender | None = None
     media: tuple[MediaRef, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     runtime_context: str | None = None
     event_id: str | None = None
     created_at: datetime | None = None

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from gateway.domain.keys import SessionKey
@@ -60,6 +61,33 @@ class Found:
     snippet: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retired:
+    """A row of the attic: why and when it was moved out of the live ones."""
+
+    row: Message
+    reason: str
+    moved_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCopy:
+    """A whole session to be carried elsewhere: its header, its rows with their places and marks, and its attic."""
+
+    session: Session
+    rows: Sequence[Message] = ()
+    attic: Sequence[Retired] = ()
+
+
+class Restored(StrEnum):
+    """What became of a copy that was put into a store."""
+
+    ADDED = "added"
+    ADDED_CLOSED = "added as closed"
+    KNOWN = "known"
+    DELETED = "deleted here"
+
+
 UPDATABLE = frozenset(
     {
         "workspace", "agent", "model", "mode", "extra_roots", "grants", "pinned", "archived",
@@ -82,6 +110,10 @@ class Sessions(ABC):
     @abstractmethod
     async def get(self, ref: str | SessionKey) -> Session:
         """Return the session with this id, or the open one of this key; raise `NotFound` if there is none."""
+
+    @abstractmethod
+    async def beginning(self, prefix: str, *, limit: int = 10) -> Sequence[Session]:
+        """Return sessions whose id begins with `prefix`, the newest first."""
 
     @abstractmethod
     async def page(
@@ -152,6 +184,26 @@ class Sessions(ABC):
         """
 
     @abstractmethod
+    async def attach(self, session_id: str, key: SessionKey) -> Session:
+        """Make the session the open one of `key`, so that this chat goes on with it; return it.
+
+        Raises `Refused` if another session is open under `key`, or while a turn of this one runs or is to come.
+        """
+
+    @abstractmethod
+    async def copy(self, session_id: str) -> SessionCopy:
+        """Return everything that is kept of the session, as it is at one moment."""
+
+    @abstractmethod
+    async def restore(self, copy: SessionCopy) -> Restored:
+        """Add a session with the id, times, places and marks of the copy, all of it or nothing.
+
+        Where the id is known already, or was deleted here, nothing happens. Where another session is open under its
+        key, the copy is added as closed when it was last used. Rows without a token count are counted; a missing title
+        and preview are made of the rows.
+        """
+
+    @abstractmethod
     async def delete(self, session_id: str) -> bool:
         """Make the session a tombstone and drop its rows; return whether it was there."""
 
@@ -163,6 +215,8 @@ class Sessions(ABC):
     async def search(self, words: str, *, limit: int = 20) -> Sequence[Found]:
         """Return sessions whose title holds all the words, then rows that do, the best match first.
 
-        Letter case and accents do not matter. Hidden rows and deleted sessions are left out. Raises `Refused` for a
-        text without a word.
+        A word is found whole; one that ends in `*` stands for all that begin so, and nothing else in a word is syntax.
+        In scripts without spaces, and in Hangul, any run of characters is found, whatever spaces or marks are between
+        them. Letter case and accents do not matter. Hidden rows and deleted sessions are left out. Raises `Refused` for
+        a text without a word.
         """

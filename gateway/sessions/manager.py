@@ -47,6 +47,10 @@ class SessionManager:
         """Return a header; nothing changes by looking."""
         return await self._sessions.get(ref)
 
+    async def beginning(self, prefix: str, *, limit: int = 10) -> Sequence[Session]:
+        """Return sessions whose id begins with `prefix`, the newest first."""
+        return await self._sessions.beginning(prefix, limit=limit)
+
     async def rows(
         self, session_id: str, *, before: int | None = None, after: int | None = None, limit: int = PAGE
     ) -> Sequence[Message]:
@@ -97,6 +101,10 @@ class SessionManager:
     async def close(self, key: SessionKey) -> Session | None:
         """End the open session of a key, so that the next message begins another. It stays listed and readable."""
         return await self._sessions.close(key)
+
+    async def attach(self, session_id: str, key: SessionKey) -> Session:
+        """Make the session the open one of a key, so that this chat goes on with it."""
+        return await self._sessions.attach(session_id, key)
 
     async def delete(self, session_id: str) -> bool:
         """Erase the session. What a running turn still writes to it is refused. Return whether it was there."""

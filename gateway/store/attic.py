@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.domain.message import Message
+from gateway.ports.sessions import Retired
 from gateway.store import listing, naming, rows
+from gateway.store.codec import from_micros, to_micros
 from gateway.store.database import Transaction
 
 _COLUMNS = "session_id, seq, v, role, kind, content, body, turn_id, event_id, tokens, created_at"
@@ -28,6 +30,27 @@ def retire(tx: Transaction, session_id: str, seqs: Sequence[int], reason: str, n
     tx.execute("UPDATE sessions SET message_count = message_count - ? WHERE id = ?", moved, session_id)
     naming.refresh_names(tx, session_id)
     return moved
+
+
+def insert(tx: Transaction, session_id: str, retired: Retired) -> None:
+    """Insert a row of the attic as it was elsewhere."""
+    moment = to_micros(retired.moved_at)
+    values = (session_id, retired.row.seq, *rows.columns(retired.row, retired.moved_at), retired.reason, moment)
+    tx.execute(f"INSERT INTO attic ({_COLUMNS}, reason, moved_at) VALUES ({', '.join('?' * len(values))})", *values)
+
+
+def everything(tx: Transaction, session_id: str) -> Sequence[Retired]:
+    """Return all rows of the attic in order of seq, each with why and when it was moved."""
+    found = tx.all("SELECT * FROM attic WHERE session_id = ? ORDER BY seq, id", session_id)
+    hidden = listing.marks(tx, session_id, found[0]["seq"], found[-1]["seq"]) if found else {}
+    return [
+        Retired(
+            row=rows.decode(row, hidden.get(row["seq"], frozenset())),
+            reason=row["reason"],
+            moved_at=from_micros(row["moved_at"]),
+        )
+        for row in found
+    ]
 
 
 def page(tx: Transaction, session_id: str, after: int, limit: int) -> Sequence[Message]:

@@ -11,16 +11,18 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.domain.errors import Refused
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
-from gateway.domain.message import MediaRef, Sender
+from gateway.domain.message import Attachment, MediaRef, Sender
 from gateway.domain.origins import Origin
 from gateway.domain.outbound import Outbound, Part, Ref
 from gateway.domain.text import whole
+from gateway.store import damage
 
 T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
+ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 INBOUND = TypeAdapter(Inbound)
 MEDIA = TypeAdapter(tuple[MediaRef, ...])
 ORIGIN = TypeAdapter(Origin)
@@ -38,11 +40,12 @@ def to_micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def from_micros(micros: int) -> datetime:
+def from_micros(micros: int, where: str = "a record") -> datetime:
     """Return a stored moment, in UTC; what is no moment, as damage makes it, reads as the beginning of time."""
     try:
         return _EPOCH + timedelta(0, 0, micros)
     except (TypeError, OverflowError):
+        damage.tell("time", where)
         return _EPOCH
 
 
@@ -85,12 +88,15 @@ def to_json(value: Any) -> str:
     return whole(text)
 
 
-def from_json(text: str | None, default: Any) -> Any:
+def from_json(text: str | None, default: Any, what: str = "structure", where: str = "a record") -> Any:
     """Return stored plain data, or `default` where the column is null, damaged or of another shape than `default`."""
     if text is None:
         return default
     try:
         value = json.loads(text)
-    except ValueError:
-        return default
-    return value if isinstance(value, type(default)) else default
+    except (ValueError, TypeError, RecursionError):
+        value = None
+    if isinstance(value, type(default)):
+        return value
+    damage.tell(what, where)
+    return default

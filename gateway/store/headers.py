@@ -14,6 +14,7 @@ from gateway.domain.session import Session
 from gateway.domain.text import whole
 from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import NewSession
+from gateway.store import damage
 from gateway.store.codec import ORIGIN, dump, from_json, from_micros, parsed_json, to_json, to_micros
 from gateway.store.database import Row, Transaction
 
@@ -104,8 +105,8 @@ def decode_columns(values: Sequence[Any]) -> Session:
     return Session(
         id=id,
         key=_key(key),
-        created_at=from_micros(created_at),
-        updated_at=from_micros(updated_at),
+        created_at=from_micros(created_at, id),
+        updated_at=from_micros(updated_at, id),
         workspace=workspace,
         agent=agent,
         model=model,
@@ -114,20 +115,25 @@ def decode_columns(values: Sequence[Any]) -> Session:
         title_source=_TITLE_SOURCES.get(title_source, TitleSource.NONE),
         preview=preview,
         message_count=message_count,
-        closed_at=None if closed_at is None else from_micros(closed_at),
+        closed_at=None if closed_at is None else from_micros(closed_at, id),
         # Most structures are empty, and parsing them would be most of what a list costs.
-        extra_roots=() if extra_roots == "[]" else tuple(from_json(extra_roots, [])),
-        grants={} if grants == "{}" else from_json(grants, {}),
+        extra_roots=() if extra_roots == "[]" else tuple(from_json(extra_roots, [], "extra_roots", id)),
+        grants={} if grants == "{}" else from_json(grants, {}, "grants", id),
         pinned=pinned != 0,
         archived=archived != 0,
         origin=None if origin is None else _origin(origin),
         parent_id=parent_id,
         # An offset that is none reads as the beginning: too much of a history is sent rather than too little.
-        consolidated_through=consolidated_through if isinstance(consolidated_through, int) else 0,
-        replay_from=replay_from if isinstance(replay_from, int) else 0,
-        compaction={} if compaction == "{}" else from_json(compaction, {}),
-        metadata={} if metadata == "{}" else from_json(metadata, {}),
+        consolidated_through=consolidated_through if isinstance(consolidated_through, int) else _no_offset(id),
+        replay_from=replay_from if isinstance(replay_from, int) else _no_offset(id),
+        compaction={} if compaction == "{}" else from_json(compaction, {}, "compaction", id),
+        metadata={} if metadata == "{}" else from_json(metadata, {}, "metadata", id),
     )
+
+
+def _no_offset(id: str) -> int:
+    damage.tell("offset", id)
+    return 0
 
 
 @lru_cache(maxsize=DECODED_KEPT)

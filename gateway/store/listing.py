@@ -44,7 +44,7 @@ def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:
         *values,
         query.limit + 1,
     )
-    shown = [header for row in found[: query.limit] if (header := _readable(row)) is not None]
+    shown = [header for row in found[: query.limit] if (header := readable(row)) is not None]
     return SessionPage(
         sessions=shown, next_cursor=_cursor(found[query.limit - 1]) if len(found) > query.limit else None
     )
@@ -56,7 +56,8 @@ def check_limit(limit: int, at_least: int = 1) -> None:
         raise Refused(f"expected a limit of at least {at_least}, got {limit}")
 
 
-def _readable(row: Sequence[Any]) -> Session | None:
+def readable(row: Sequence[Any]) -> Session | None:
+    """Return the header of a row of `COLUMNS`, or None for one that is damaged beyond reading."""
     try:
         return decode_columns(row)
     except (TypeError, ValueError):

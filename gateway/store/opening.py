@@ -11,12 +11,14 @@ from pathlib import Path
 from gateway.domain.errors import ConfigError
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Leases
+from gateway.ports.media import MediaIndex
 from gateway.ports.outbox import Outbox
 from gateway.ports.sessions import Sessions
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
 from gateway.store.headers import IdMaker
 from gateway.store.leases import SqlLeases
+from gateway.store.media import SqlMediaIndex
 from gateway.store.outbox import SqlOutbox
 from gateway.store.sessions import SqlSessions
 from gateway.store.sqlite.database import SqliteDatabase
@@ -36,6 +38,7 @@ class Store:
     turns: Turns
     outbox: Outbox
     leases: Leases
+    media: MediaIndex
     fault: Callable[[], str | None]
     """Tells why nothing can be written any more, or None."""
 
@@ -69,6 +72,7 @@ async def open_store(
             turns=SqlTurns(database, clock, make_id, count),
             outbox=SqlOutbox(database, clock, make_id),
             leases=SqlLeases(database, clock),
+            media=SqlMediaIndex(database, clock),
             fault=lambda: database.fault,
         )
     finally:

@@ -25,7 +25,7 @@ from gateway.domain.message import (
 )
 from gateway.domain.text import whole
 from gateway.ports.tokens import TokenCounter
-from gateway.store.codec import MEDIA, SENDER, from_json, from_micros, parsed, to_json, to_micros
+from gateway.store.codec import ATTACHMENTS, MEDIA, SENDER, from_json, from_micros, parsed, to_json, to_micros
 from gateway.store.database import Row, Transaction
 
 E = TypeVar("E", bound=StrEnum)
@@ -38,12 +38,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
-def counted(message: Message, count: TokenCounter, turn_id: str | None) -> Message:
-    """Return the row as one of a turn, with its token count, which is made once, here."""
-    tokens = message.tokens
-    if tokens is None:
-        tokens = count(countable_text(message)) + TOKENS_PER_MESSAGE
-    return replace(message, turn_id=turn_id, tokens=tokens)
+def counted(message: Message, count: TokenCounter) -> Message:
+    """Return the row with its token count, which is made once, here."""
+    if message.tokens is not None:
+        return message
+    return replace(message, tokens=count(countable_text(message)) + TOKENS_PER_MESSAGE)
 
 
 async def count_off_the_loop(
@@ -52,12 +51,12 @@ async def count_off_the_loop(
     """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
     if not messages:
         return ()
-    return await asyncio.to_thread(lambda: [counted(message, count, turn_id) for message in messages])
+    return await asyncio.to_thread(lambda: [replace(counted(row, count), turn_id=turn_id) for row in messages])
 
 
 def insert(tx: Transaction, session_id: str, row: Message, seq: int, now: datetime) -> None:
     """Insert a row at a place."""
-    tx.execute(_INSERT, session_id, seq, *_columns(row, now))
+    tx.execute(_INSERT, session_id, seq, *columns(row, now))
 
 
 def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
@@ -66,7 +65,8 @@ def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
     A field that is damaged costs itself; an unknown role or kind, as a newer release may write, makes the row a notice,
     which people see and no model is sent.
     """
-    body = from_json(row["body"], {})
+    stored = row["body"]
+    body = {} if stored is None else from_json(stored, {}, "row", f"{row['session_id']}#{row['seq']}")
     role, kind = _known(Role, row["role"]), _known(Kind, row["kind"])
     return Message(
         role=role or Role.SYSTEM,
@@ -76,12 +76,13 @@ def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
         thinking_blocks=tuple(block for block in _list(body.get("thinking_blocks")) if isinstance(block, dict)),
         sender=parsed(SENDER, body.get("sender")),
         media=parsed(MEDIA, body.get("media")) or (),
+        attachments=parsed(ATTACHMENTS, body.get("attachments")) or (),
         extra=extra if isinstance(extra := body.get("extra"), dict) else {},
         seq=row["seq"],
         v=row["v"],
         turn_id=row["turn_id"],
         event_id=row["event_id"],
-        created_at=from_micros(row["created_at"]),
+        created_at=from_micros(row["created_at"], row["session_id"]),
         tokens=row["tokens"] if isinstance(row["tokens"], int) else None,
         marks=marks,
         **{field: value if isinstance(value := body.get(field), str) else None for field in _PLAIN},
@@ -110,13 +111,14 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _columns(row: Message, now: datetime) -> tuple[Any, ...]:
+def columns(row: Message, now: datetime) -> tuple[Any, ...]:
+    """Return a counted row as the columns after its place hold it."""
     text = None if row.content is None else whole(row.text)
     body = _body(row)
     created_at = to_micros(row.created_at or now)
     assert row.tokens is not None
-    columns = (row.v, row.role, row.kind, text, to_json(body) if body else None, row.turn_id, row.event_id)
-    return (*columns, row.tokens, created_at)
+    values = (row.v, row.role, row.kind, text, to_json(body) if body else None, row.turn_id, row.event_id)
+    return (*values, row.tokens, created_at)
 
 
 def _body(row: Message) -> dict[str, Any]:
@@ -131,6 +133,8 @@ def _body(row: Message) -> dict[str, Any]:
         body["sender"] = SENDER.dump_python(row.sender, exclude_defaults=True)
     if row.media:
         body["media"] = MEDIA.dump_python(row.media, exclude_defaults=True)
+    if row.attachments:
+        body["attachments"] = ATTACHMENTS.dump_python(row.attachments, exclude_defaults=True)
     if row.extra:
         body["extra"] = dict(row.extra)
     return body

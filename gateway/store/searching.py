@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.domain.errors import Refused
+from gateway.domain.searching import Snippets, Term, searchable, terms
 from gateway.domain.text import whole
 from gateway.ports.sessions import Found
 from gateway.store.database import Transaction
 from gateway.store.headers import decode_header
 
-SNIPPET_WORDS = 16
-"""How many words around the match are shown."""
-
 _ROWS = """
-SELECT sessions.*, hits.seq AS hit_seq, hits.shown FROM (
-    SELECT messages.session_id, messages.seq, messages_fts.rank AS rank,
-           snippet(messages_fts, 0, '', '', '…', ?) AS shown
+SELECT sessions.*, hits.seq AS hit_seq, hits.content AS hit_content FROM (
+    SELECT messages.session_id, messages.seq, messages_fts.rank AS rank, CAST(messages.content AS TEXT) AS content
     FROM messages_fts JOIN messages ON messages.id = messages_fts.rowid
     WHERE messages_fts MATCH ? AND NOT EXISTS (
         SELECT 1 FROM message_marks AS marks
@@ -35,16 +32,17 @@ WHERE titles_fts MATCH ? AND sessions.deleted_at IS NULL ORDER BY titles_fts.ran
 
 def search(tx: Transaction, words: str, limit: int) -> Sequence[Found]:
     """Return sessions whose title holds all the words, then the rows that do, best first."""
-    wanted = whole(words).split()
-    if not any(character.isalnum() for word in wanted for character in word):
+    wanted = terms(whole(words))
+    if not wanted:
         raise Refused(f"expected at least one word to search for, got {words!r}")
-    phrases = _phrases(wanted)
+    phrases = " ".join(map(_phrase, wanted))
     titled = _titles(tx, phrases, limit)
-    rows = tx.all(_ROWS, SNIPPET_WORDS, phrases, limit - len(titled)) if len(titled) < limit else ()
+    rows = tx.all(_ROWS, phrases, limit - len(titled)) if len(titled) < limit else ()
+    snippets = Snippets(wanted)
     return [
         *titled,
         *(
-            Found(session=decode_header(row), seq=row["hit_seq"], snippet=" ".join(row["shown"].split()))
+            Found(session=decode_header(row), seq=row["hit_seq"], snippet=snippets.of(row["hit_content"]))
             for row in rows
         ),
     ]
@@ -55,6 +53,6 @@ def _titles(tx: Transaction, phrases: str, limit: int) -> list[Found]:
     return [Found(session=decode_header(row), seq=None, snippet=row["title"]) for row in found]
 
 
-def _phrases(wanted: Sequence[str]) -> str:
-    """Return the words as quoted phrases, all of which must match; nothing in them is syntax."""
-    return " ".join('"' + word.replace('"', '""') + '"' for word in wanted)
+def _phrase(term: Term) -> str:
+    """Return a term as a quoted phrase; nothing in it is syntax."""
+    return '"' + searchable(term.text).replace('"', '""') + '"' + ("*" if term.is_prefix else "")

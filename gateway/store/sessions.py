@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,22 @@ from gateway.domain.origins import Origin
 from gateway.domain.session import Session
 from gateway.domain.titles import TitleSource
 from gateway.ports.clock import Clock
-from gateway.ports.sessions import UPDATABLE, Found, NewSession, SessionPage, SessionQuery, Sessions
+from gateway.ports.sessions import (
+    UPDATABLE,
+    Found,
+    NewSession,
+    Restored,
+    SessionCopy,
+    SessionPage,
+    SessionQuery,
+    Sessions,
+)
 from gateway.ports.tokens import TokenCounter
-from gateway.store import appending, attic, forking, listing, naming, searching
+from gateway.store import appending, attic, forking, listing, moving, naming, searching
 from gateway.store.codec import ORIGIN, dump, to_micros
 from gateway.store.database import Database, Transaction
 from gateway.store.headers import (
+    COLUMNS,
     IdMaker,
     decode_header,
     encode_field,
@@ -33,6 +44,10 @@ SELECT session_id, seq, ?, ? FROM messages WHERE session_id = ? AND seq = ?
 ON CONFLICT DO NOTHING
 """
 
+_BEGINNING = f"""
+SELECT {", ".join(COLUMNS)} FROM sessions WHERE id >= ? AND id < ? AND deleted_at IS NULL
+ORDER BY updated_at DESC LIMIT ?
+"""
 _ERASE_PARTS = """
 UPDATE outbox_parts SET body = NULL WHERE delivery_id IN (SELECT id FROM outbox WHERE session_id = ?)
 """
@@ -63,6 +78,14 @@ class SqlSessions(Sessions):
             if (row := find_open(tx, ref)) is None:
                 raise NotFound(f"no session is open for {str(ref)!r}")
             return decode_header(row)
+
+        return await self._database.read(work)
+
+    async def beginning(self, prefix: str, *, limit: int = 10) -> Sequence[Session]:
+        def work(tx: Transaction) -> Sequence[Session]:
+            # Ids are compared as bytes, so all that begin with the prefix lie between it and its last successor.
+            found = tx.values(_BEGINNING, prefix, prefix + "\U0010ffff", limit)
+            return [header for row in found if (header := listing.readable(row)) is not None]
 
         return await self._database.read(work)
 
@@ -186,6 +209,16 @@ class SqlSessions(Sessions):
 
         return await self._database.write(work)
 
+    async def attach(self, session_id: str, key: SessionKey) -> Session:
+        return await self._database.write(lambda tx: moving.attach(tx, session_id, key))
+
+    async def copy(self, session_id: str) -> SessionCopy:
+        return await self._database.read(lambda tx: moving.copy(tx, session_id))
+
+    async def restore(self, copy: SessionCopy) -> Restored:
+        counted = await asyncio.to_thread(moving.counted_copy, copy, self._count)
+        return await self._database.write(lambda tx: moving.restore(tx, counted, self._clock.now()))
+
     async def delete(self, session_id: str) -> bool:
         def work(tx: Transaction) -> bool:
             deleted = tx.execute(
@@ -197,6 +230,7 @@ class SqlSessions(Sessions):
                 tx.execute("DELETE FROM message_marks WHERE session_id = ?", session_id)
                 tx.execute("DELETE FROM messages WHERE session_id = ?", session_id)
                 tx.execute("DELETE FROM attic WHERE session_id = ?", session_id)
+                tx.execute("DELETE FROM set_aside WHERE session_id = ?", session_id)
                 tx.execute(_ERASE, session_id)
                 tx.execute(_ERASE_PARTS, session_id)
                 tx.execute("UPDATE outbox SET state = 'done', body = NULL WHERE session_id = ?", session_id)

@@ -308,29 +308,6 @@ async def test_a_fork_takes_marks_and_settings_along_but_not_the_old_ones_progre
     assert (early.consolidated_through, early.compaction, early.metadata) == (0, {}, {"a": 1})
 
 
-async def test_search_finds_titles_then_rows_that_hold_all_the_words_best_first(store: Store) -> None:
-    session = await filled(store, "the Quick brown fox", "the quick quick dog", "100% sure_thing", "Größe Café Ünder")
-    other = await filled(store, "nothing", route=Route("slack", "D2"))
-    await store.sessions.set_title(other.id, "All about the quick fox", TitleSource.EDITED)
-
-    async def find(words: str) -> list[tuple[str, int | None]]:
-        return [(found.session.id, found.seq) for found in await store.sessions.search(words)]
-
-    assert await find("quick THE") == [(other.id, None), (session.id, 2), (session.id, 1)]
-    assert await find("fox brown") == [(session.id, 1)]
-    assert await find("cafe under") == [(session.id, 4)]
-    for syntax in ("zebra OR brown", "bro*", "content:brown", "NEAR(zebra brown)", "brown NOT fox"):
-        assert await find(syntax) == []
-    assert "brown" in (await store.sessions.search("brown"))[0].snippet
-    await store.sessions.mark(session.id, [1], Mark.DELETED)
-    assert await find("brown") == []
-    await store.sessions.delete(other.id)
-    assert await find("quick the") == [(session.id, 2)]
-    for nothing in ("  ", '"', "!?"):
-        with pytest.raises(Refused):
-            await store.sessions.search(nothing)
-
-
 async def test_clearing_moves_all_rows_to_the_attic_and_forgets_their_summary_only(store: Store) -> None:
     session = await filled(store, *"abc")
     await store.sessions.update(session.id, {"compaction": {"s": 1}, "metadata": {"_last_summary": "s", "goal": "g"}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,13 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loguru import logger
 
+from gateway.domain.keys import Route
 from gateway.domain.message import Kind, Message, Role
 from gateway.domain.outbound import DeliveryState, Part, PartState
 from gateway.domain.replay import build
 from gateway.ports.leases import lane_lease, session_lease
-from gateway.ports.sessions import NewSession
-from gateway.store import rows
+from gateway.ports.sessions import NewSession, SessionQuery
+from gateway.store import damage, rows
 from gateway.store.codec import to_json
 from tests.clock import ManualClock
 from tests.stores import ROUTE, delivery, message, open_engine
@@ -40,7 +43,16 @@ bodies = st.dictionaries(fields, json_values, max_size=5).map(to_json) | st.text
 
 def stored(**columns: Any) -> dict[str, Any]:
     """Return a row as the database gives it."""
-    plain = {"role": "user", "kind": "chat", "content": "hi", "body": None, "seq": 1, "v": 1, "tokens": 5}
+    plain = {
+        "session_id": "s",
+        "role": "user",
+        "kind": "chat",
+        "content": "hi",
+        "body": None,
+        "seq": 1,
+        "v": 1,
+        "tokens": 5,
+    }
     return {**plain, "turn_id": None, "event_id": None, "created_at": 0, **columns}
 
 
@@ -176,8 +188,67 @@ async def test_a_mark_this_release_does_not_know_hides_its_row(tmp_path: Path) -
         assert row.marks
 
 
-def _execute(folder: Path, sql: str) -> list[Any]:
+def _execute(folder: Path, sql: str, *values: object) -> list[Any]:
     with closing(sqlite3.connect(folder / "store.db")) as connection:
-        found = connection.execute(sql).fetchall()
+        found = connection.execute(sql, values).fetchall()
         connection.commit()
     return found
+
+
+HEADER_DAMAGE = {
+    "metadata": "{'a': 1",
+    "grants": "[1]",
+    "compaction": "null",
+    "extra_roots": "{}",
+    "consolidated_through": "soon",
+    "updated_at": "yesterday",
+}
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    """What is warned of, with the record it names."""
+    damage.tell.cache_clear()
+    heard: list[str] = []
+    sink = logger.add(lambda line: heard.append(f"{line.record['extra'].get('record')}: {line}"), level="WARNING")
+    yield heard
+    logger.remove(sink)
+
+
+@pytest.mark.parametrize(("field", "value"), HEADER_DAMAGE.items())
+async def test_a_damaged_header_field_reads_as_empty_and_is_told_once(
+    tmp_path: Path, field: str, value: str, warnings: list[str]
+) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        session = await store.sessions.open(ROUTE.key, NewSession())
+        _execute(tmp_path, f"UPDATE sessions SET {field} = ?", value)
+        for _ in range(3):
+            await store.sessions.get(session.id)
+            await store.sessions.list(SessionQuery())
+    assert [line for line in warnings if session.id in line] == warnings
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize("field", ["metadata", "grants", "compaction", "extra_roots"])
+async def test_a_damaged_header_field_is_kept_aside_before_a_new_one_takes_its_place(
+    tmp_path: Path, field: str
+) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        session = await store.sessions.open(ROUTE.key, NewSession())
+        _execute(tmp_path, f"UPDATE sessions SET {field} = ?", HEADER_DAMAGE[field])
+        new = [{"path": "/tmp"}] if field == "extra_roots" else {"a": 1}
+        await store.sessions.update(session.id, {field: new})
+        await store.sessions.update(session.id, {field: new})
+        kept = _execute(tmp_path, "SELECT session_id, field, value FROM set_aside")
+        assert kept == [(session.id, field, HEADER_DAMAGE[field])]
+        await store.sessions.delete(session.id)
+        assert _execute(tmp_path, "SELECT * FROM set_aside") == []
+
+
+async def test_a_fork_takes_a_damaged_row_along_as_it_is(tmp_path: Path) -> None:
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        session = await store.sessions.open(ROUTE.key, NewSession())
+        await store.sessions.append(session.id, [Message(role=Role.USER, content="hi", name="x")])
+        _execute(tmp_path, "UPDATE messages SET body = '{torn'")
+        await store.sessions.fork(session.id, 2, Route("slack", "D2").key)
+    assert _execute(tmp_path, "SELECT body FROM messages") == [("{torn",), ("{torn",)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway.domain.searching import searchable
 from gateway.store.database import Row, Transaction
 
 BUSY_SECONDS = 10
@@ -46,6 +47,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     # A damaged character costs itself, not the query.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     connection.row_factory = sqlite3.Row
+    connection.create_function("searchable", 1, _searchable, deterministic=True)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
@@ -53,3 +55,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     if read_only:
         connection.execute("PRAGMA query_only=ON")
     return connection
+
+
+def _searchable(data: bytes) -> str:
+    # Bytes, since a damaged character in a text would fail before we are called.
+    return searchable(data.decode("utf-8", "replace"))

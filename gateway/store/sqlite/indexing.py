@@ -3,6 +3,8 @@
 The index writes out what it has at each savepoint and at each trigger, a new segment every time, so a trigger on insert
 made it the largest cost of appending. Rows are indexed in the order of their ids; what lies above the highest that the
 index knows is new.
+
+What is put into the index and taken out of it is what the views of the schema say, never a row's own text.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ SELECT (SELECT max(id) FROM messages) > coalesce((SELECT max(id) FROM messages_f
 """
 _CATCH_UP = """
 INSERT INTO messages_fts (rowid, content)
-SELECT id, coalesce(content, '') FROM messages
+SELECT id, content FROM searchable_messages
 WHERE id > coalesce((SELECT max(id) FROM messages_fts_docsize), 0)
 """
 

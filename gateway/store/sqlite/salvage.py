@@ -25,7 +25,7 @@ from gateway.store.sqlite.orphans import adopt_orphans
 
 TABLES = (
     "sessions", "messages", "message_marks", "attic", "turns", "inbox", "outbox", "outbox_parts", "leases", "media",
-    "usage",
+    "usage", "set_aside",
 )  # fmt: skip
 """What is saved, in an order in which references find what they name. Indexes are made anew."""
 

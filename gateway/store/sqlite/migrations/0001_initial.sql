@@ -35,6 +35,34 @@ CREATE TABLE sessions (
 CREATE UNIQUE INDEX sessions_open ON sessions (key) WHERE closed_at IS NULL AND deleted_at IS NULL;
 CREATE INDEX sessions_listed ON sessions (pinned DESC, updated_at DESC, id) WHERE deleted_at IS NULL;
 
+-- What was found damaged is read as empty. Before something new takes its place, it is kept here as it was.
+CREATE TABLE set_aside (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    field TEXT NOT NULL,
+    value
+);
+CREATE TRIGGER set_aside_extra_roots BEFORE UPDATE OF extra_roots ON sessions
+WHEN old.deleted_at IS NULL
+    AND CASE WHEN json_valid(old.extra_roots) THEN json_type(old.extra_roots) <> 'array' ELSE 1 END BEGIN
+    INSERT INTO set_aside (session_id, field, value) VALUES (old.id, 'extra_roots', old.extra_roots);
+END;
+CREATE TRIGGER set_aside_grants BEFORE UPDATE OF grants ON sessions
+WHEN old.deleted_at IS NULL
+    AND CASE WHEN json_valid(old.grants) THEN json_type(old.grants) <> 'object' ELSE 1 END BEGIN
+    INSERT INTO set_aside (session_id, field, value) VALUES (old.id, 'grants', old.grants);
+END;
+CREATE TRIGGER set_aside_compaction BEFORE UPDATE OF compaction ON sessions
+WHEN old.deleted_at IS NULL
+    AND CASE WHEN json_valid(old.compaction) THEN json_type(old.compaction) <> 'object' ELSE 1 END BEGIN
+    INSERT INTO set_aside (session_id, field, value) VALUES (old.id, 'compaction', old.compaction);
+END;
+CREATE TRIGGER set_aside_metadata BEFORE UPDATE OF metadata ON sessions
+WHEN old.deleted_at IS NULL
+    AND CASE WHEN json_valid(old.metadata) THEN json_type(old.metadata) <> 'object' ELSE 1 END BEGIN
+    INSERT INTO set_aside (session_id, field, value) VALUES (old.id, 'metadata', old.metadata);
+END;
+
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions (id),
@@ -73,26 +101,41 @@ CREATE TABLE attic (
 CREATE INDEX attic_of ON attic (session_id, seq);
 CREATE INDEX attic_event ON attic (session_id, event_id) WHERE event_id IS NOT NULL;
 
--- Full text over rows and titles. The words stay in their own tables; these hold the index only.
+-- Full text over rows and titles. The words stay in their own tables; these hold the index only. The views say what is
+-- indexed: searchable() parts characters of scripts without spaces (domain/searching.py), and is spared plain ASCII. What
+-- an index holds is taken out by the same text that was put in, so always by these views. Marks are parts of words, since
+-- vowels of many scripts are marks.
+CREATE VIEW searchable_messages (id, content) AS
+SELECT id, CASE WHEN content IS NULL THEN '' WHEN length(content) = length(CAST(content AS BLOB)) THEN content
+                ELSE searchable(CAST(content AS BLOB)) END
+FROM messages;
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
-    content, content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
+    content, content = 'searchable_messages', content_rowid = 'id',
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'");
 -- New rows are indexed once a commit (store/sqlite/indexing.py), so a row that goes may not be in the index yet.
-CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages
+CREATE TRIGGER messages_fts_delete BEFORE DELETE ON messages
 WHEN EXISTS (SELECT 1 FROM messages_fts_docsize WHERE id = old.id) BEGIN
-    INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.id, coalesce(old.content, ''));
+    INSERT INTO messages_fts (messages_fts, rowid, content)
+    SELECT 'delete', id, content FROM searchable_messages WHERE id = old.id;
 END;
 
 -- A title that is only a first line is found as that line.
+CREATE VIEW searchable_titles (number, title) AS
+SELECT number, CASE WHEN length(title) = length(CAST(title AS BLOB)) THEN title
+                    ELSE searchable(CAST(title AS BLOB)) END
+FROM sessions WHERE title_source > 1 AND title <> '';
 CREATE VIRTUAL TABLE titles_fts USING fts5 (
-    title, content = 'sessions', content_rowid = 'number', tokenize = 'unicode61 remove_diacritics 2');
-CREATE TRIGGER titles_fts_insert AFTER INSERT ON sessions WHEN new.title_source > 1 AND new.title <> '' BEGIN
-    INSERT INTO titles_fts (rowid, title) VALUES (new.number, new.title);
+    title, content = 'searchable_titles', content_rowid = 'number',
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'");
+CREATE TRIGGER titles_fts_insert AFTER INSERT ON sessions WHEN new.title_source > 1 BEGIN
+    INSERT INTO titles_fts (rowid, title) SELECT number, title FROM searchable_titles WHERE number = new.number;
 END;
-CREATE TRIGGER titles_fts_update AFTER UPDATE OF title ON sessions BEGIN
+CREATE TRIGGER titles_fts_before_update BEFORE UPDATE OF title ON sessions WHEN old.title_source > 1 BEGIN
     INSERT INTO titles_fts (titles_fts, rowid, title)
-    SELECT 'delete', old.number, old.title WHERE old.title_source > 1 AND old.title <> '';
-    INSERT INTO titles_fts (rowid, title)
-    SELECT new.number, new.title WHERE new.title_source > 1 AND new.title <> '';
+    SELECT 'delete', number, title FROM searchable_titles WHERE number = old.number;
+END;
+CREATE TRIGGER titles_fts_after_update AFTER UPDATE OF title ON sessions WHEN new.title_source > 1 BEGIN
+    INSERT INTO titles_fts (rowid, title) SELECT number, title FROM searchable_titles WHERE number = new.number;
 END;
 
 CREATE TABLE message_marks (
@@ -177,9 +220,11 @@ CREATE TABLE leases (
     expires_at INTEGER NOT NULL
 );
 
+-- What is known of kept files. An import keeps a session's files before the session itself, and may be killed between
+-- the two and run again; so a row here does not need its session to be there.
 CREATE TABLE media (
     ref TEXT PRIMARY KEY,
-    session_id TEXT NOT NULL REFERENCES sessions (id),
+    session_id TEXT NOT NULL,
     sha256 TEXT NOT NULL,
     kind TEXT NOT NULL,
     name TEXT NOT NULL DEFAULT '',
@@ -188,6 +233,7 @@ CREATE TABLE media (
     created_at INTEGER NOT NULL,
     UNIQUE (session_id, sha256)
 );
+CREATE INDEX media_bytes ON media (sha256);
 
 CREATE TABLE usage (
     turn_id TEXT NOT NULL,
