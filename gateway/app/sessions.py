@@ -7,14 +7,16 @@ The store is only opened, never made, so that a mistyped directory is told and n
 from __future__ import annotations
 
 import re
+import shlex
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gateway.app.channels import options_by_kind
+from gateway.config.kinds import TERMINAL
 from gateway.config.load import load_settings
 from gateway.config.settings import Settings
 from gateway.domain.errors import NotFound, Refused, Unavailable
@@ -31,6 +33,8 @@ SHORTEST_REF = 6
 
 PAGE = 1_000
 CANDIDATES_SHOWN = 5
+TERMINAL_LABEL = "terminal"
+"""What a list calls the place of a session that began in a terminal."""
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -72,7 +76,7 @@ def read_settings(config: Path | None, data: Path | None, environment: Mapping[s
 @asynccontextmanager
 async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
     """Open the sessions of a store that is there; raise `Refused` where there is none, and make nothing."""
-    _check_is_there(sqlite_path(settings.store.url))
+    check_is_there(sqlite_path(settings.store.url))
     clock, count = SystemClock(), O200kCounter()
     async with open_store(settings.store.url, clock=clock, make_id=_make_id, count=count) as store:
         yield store.sessions
@@ -85,19 +89,18 @@ async def find_session(manager: SessionManager, ref: str) -> Session:
     """
     if ":" in ref:
         return await _of_key(manager, SessionKey.parse(ref))
-    try:
+    with suppress(NotFound):
         return await manager.get(ref)
-    except NotFound:
-        if len(ref) < SHORTEST_REF:
-            raise Refused(
-                f"expected a key, an id, or the first {SHORTEST_REF} characters of one, got {ref!r}"
-            ) from None
-    candidates = {session.id: session async for session in every_session(manager) if session.id.startswith(ref)}
-    if not candidates:
-        raise NotFound(f"no session has an id that begins with {ref!r}")
-    if len(candidates) > 1:
-        raise Refused(f"several sessions have an id that begins with {ref!r}: {_named(list(candidates.values()))}")
-    return candidates.popitem()[1]
+    if len(ref) < SHORTEST_REF:
+        what = f"a session's id, the first {SHORTEST_REF} or more characters of one, or its key, written channel:chat"
+        raise Refused(f"expected {what}, got {ref!r}; {await _way_to_find(manager, ref)}")
+    found = await manager.beginning(ref, limit=CANDIDATES_SHOWN + 1)
+    if not found:
+        what = f"no session has an id that begins with {ref!r}, and a key is written channel:chat"
+        raise NotFound(f"{what}; {await _way_to_find(manager, ref)}")
+    if len(found) > 1:
+        raise Refused(f"several sessions have an id that begins with {ref!r}: {_named(found)}")
+    return found[0]
 
 
 async def every_session(manager: SessionManager, query: SessionQuery | None = None) -> AsyncIterator[Session]:
@@ -122,6 +125,11 @@ async def count_by_channel(manager: SessionManager) -> list[ChannelCount]:
     return [counts[channel] for channel in sorted(counts)]
 
 
+def origin_kind(said: str) -> str:
+    """Return the kind of a place as the store has it; a terminal is called one in lists, and is of the kind console."""
+    return TERMINAL if said == TERMINAL_LABEL else said
+
+
 def parse_since(text: str, now: datetime) -> datetime:
     """Return the moment that `7d` (also m, h and w) ago was, or that a date or time names, in UTC unless it says."""
     try:
@@ -140,13 +148,21 @@ async def _of_key(manager: SessionManager, key: SessionKey) -> Session:
         raise NotFound(f"{error}; one that is closed is named by its id") from error
 
 
-def _named(sessions: list[Session]) -> str:
+async def _way_to_find(manager: SessionManager, ref: str) -> str:
+    """Return the command that finds what a person may have meant by something that names no session."""
+    if (await manager.list(SessionQuery(channel=ref, archived=False, limit=1))).sessions:
+        return f"`trunkline sessions list --channel {ref}` lists those of that channel"
+    is_searchable = ref.isprintable() and any(character.isalnum() for character in ref)
+    return f"`trunkline sessions search {shlex.quote(ref) if is_searchable else 'WORDS'}` finds sessions by their words"
+
+
+def _named(sessions: Sequence[Session]) -> str:
     shown = ", ".join(f"{session.id} ({session.key})" for session in sessions[:CANDIDATES_SHOWN])
-    more = len(sessions) - CANDIDATES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"{shown} and more" if len(sessions) > CANDIDATES_SHOWN else shown
 
 
-def _check_is_there(path: Path) -> None:
+def check_is_there(path: Path) -> None:
+    """Raise `Refused` where there is no database, so that looking makes none."""
     try:
         # An empty file is what a store that was never opened looks like; opening it would make one.
         is_there = path.is_file() and path.stat().st_size > 0

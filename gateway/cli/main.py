@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.options import FAILED, HELP, WRONG_USE, Config, Data, ModelId
+from gateway.cli.moving.exporting import export
+from gateway.cli.moving.importing import imports
+from gateway.cli.options import FAILED, HELP, WRONG_USE, Config, Data, ModelId, Plain
 from gateway.cli.sessions import sessions
 from gateway.domain.errors import TrunklineError
 
@@ -23,6 +25,8 @@ app = typer.Typer(
 )
 
 app.add_typer(sessions)
+app.add_typer(imports)
+app.command(cls=Plain)(export)
 
 
 def main() -> None:

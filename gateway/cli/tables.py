@@ -35,8 +35,13 @@ HEADER = (
 
 LONGEST_CELL = 300
 WIDEST_CELL = 24
-"""How wide a column other than the last may be on a terminal."""
-NARROWEST_LAST = 12
+"""How wide a column other than the last may be on a terminal of 96 columns or more; on less, a quarter of it."""
+NARROWEST_CELL = 16
+"""What such a column always has: a moment, the key of most chats."""
+NARROWEST = 12
+"""How narrow a column becomes before others are left out for it."""
+WIDEST_TITLE = 40
+"""How much of a title is shown beside what a search found."""
 ROOM_FOR_ORIGINS = 110
 """How wide a terminal must be for the column that says where a session came from; its key says more."""
 SHORT_ID = 8
@@ -76,18 +81,23 @@ def clipped(text: str, most: int) -> str:
 
 
 def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], *, columns: int | None, numbers: Collection[str] = ()
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    columns: int | None,
+    numbers: Collection[str] = (),
+    spare: Iterable[str] = (),
 ) -> list[str]:
-    """Return aligned lines, headings first; within `columns`, where there is a terminal, the last column gives way."""
+    """Return aligned lines, headings first.
+
+    Within `columns`, where there is a terminal, the columns in `spare` are left out one after another until the rest
+    has room, and then the last column gives way.
+    """
     lines = [list(headings), *([cell(text) for text in row] for row in rows)]
+    widths = _widths(lines)
     if columns is not None:
-        lines = [[clipped(text, WIDEST_CELL) for text in line[:-1]] + line[-1:] for line in lines]
-    widths = [max(width(line[place]) for line in lines) for place in range(len(headings))]
-    if columns is not None:
-        left = columns - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-        widths[-1] = min(widths[-1], max(left, NARROWEST_LAST))
-        lines = [[*line[:-1], clipped(line[-1], widths[-1])] for line in lines]
-    right = [heading in numbers for heading in headings]
+        lines, widths = _fitted(lines, columns, spare)
+    right = [heading in numbers for heading in lines[0]]
     return [GAP.join(map(_padded, line, widths, right)).rstrip() for line in lines]
 
 
@@ -105,17 +115,23 @@ def session_lines(sessions: Sequence[Session], columns: int | None) -> list[str]
     }
     if columns is not None and columns < ROOM_FOR_ORIGINS:
         del shown["FROM"]
-    return table(tuple(shown), zip(*shown.values(), strict=True), columns=columns, numbers=("ROWS",))
+    spare = ("FROM", "ROWS", "STATE", "KEY", "UPDATED")
+    return table(tuple(shown), zip(*shown.values(), strict=True), columns=columns, numbers=("ROWS",), spare=spare)
 
 
 def found_lines(found: Sequence[Found], columns: int | None) -> list[str]:
     """Return what a search found as a table; a `#` is the number of a row, and without it the title matched."""
     ids = short_ids([one.session.id for one in found])
     rows = [
-        (ids[one.session.id], "" if one.seq is None else f"#{one.seq}", name(one.session)[:40], one.snippet)
+        (
+            ids[one.session.id],
+            "" if one.seq is None else f"#{one.seq}",
+            clipped(name(one.session), WIDEST_TITLE),
+            one.snippet,
+        )
         for one in found
     ]
-    return table(("ID", "ROW", "TITLE", "FOUND"), rows, columns=columns, numbers=("ROW",))
+    return table(("ID", "ROW", "TITLE", "FOUND"), rows, columns=columns, numbers=("ROW",), spare=("TITLE",))
 
 
 def header_lines(session: Session) -> Iterator[str]:
@@ -161,7 +177,8 @@ def count_lines(counts: Sequence[Mapping[str, Any]], columns: int | None) -> lis
     if len(counts) > 1:
         rows.append(["all", *(str(sum(one[name] for one in counts)) for name in names), ""])
     numbers = ("SESSIONS", "OPEN", "CLOSED", "PINNED", "ARCHIVED", "ROWS")
-    return table(("CHANNEL", *numbers, "LAST USED"), rows, columns=columns, numbers=numbers)
+    spare = ("ARCHIVED", "PINNED", "CLOSED", "OPEN", "SESSIONS")
+    return table(("CHANNEL", *numbers, "LAST USED"), rows, columns=columns, numbers=numbers, spare=spare)
 
 
 def name(session: Session) -> str:
@@ -237,6 +254,32 @@ def print_json(objects: Iterable[Mapping[str, Any]]) -> None:
 def terminal_columns() -> int | None:
     """Return how wide the terminal is, or None where there is none and nothing needs to be shortened."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _fitted(lines: list[list[str]], columns: int, spare: Iterable[str]) -> tuple[list[list[str]], list[int]]:
+    """Return a table cut to a terminal's width, and how wide each of its columns is then."""
+    widest = max(NARROWEST_CELL, min(WIDEST_CELL, columns // 4))
+    lines = [[clipped(text, widest) for text in line[:-1]] + line[-1:] for line in lines]
+    for heading in spare:
+        widths = _widths(lines)
+        if _taken([*widths[:-1], min(widths[-1], NARROWEST)]) <= columns:
+            break
+        if heading in lines[0]:
+            place = lines[0].index(heading)
+            lines = [line[:place] + line[place + 1 :] for line in lines]
+    widths = _widths(lines)
+    # The last one gives way, and where that is not enough the widest of the others.
+    for place in (len(widths) - 1, widths.index(max(widths[:-1]))):
+        widths[place] = min(widths[place], max(NARROWEST, widths[place] - _taken(widths) + columns))
+    return [list(map(clipped, line, widths)) for line in lines], widths
+
+
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, column)) for column in zip(*lines, strict=True)]
+
+
+def _taken(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def _padded(text: str, wanted: int, is_number: bool) -> str:

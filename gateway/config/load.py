@@ -25,6 +25,7 @@ from gateway.config.settings import (
 from gateway.config.tree import Branch, Leaf, Node, branch_of, find, spoken, variable
 from gateway.delivery.options import DeliveryOptions
 from gateway.domain.redaction import redact
+from gateway.media.options import MediaOptions
 from gateway.model.options import ModelOptions
 from gateway.turns.options import GatewayOptions
 from gateway.web.options import HttpOptions
@@ -36,6 +37,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "http": HttpOptions,
     "logs": LogOptions,
     "delivery": DeliveryOptions,
+    "media": MediaOptions,
 }
 _WORDING = (
     ("Value error, ", ""),

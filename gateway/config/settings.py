@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from gateway.delivery.options import DeliveryOptions
 from gateway.domain.policy import ANYONE, Rules
+from gateway.media.options import MediaOptions
 from gateway.model.options import ModelOptions
 from gateway.turns.options import GatewayOptions
 from gateway.web.options import HttpOptions
@@ -113,12 +114,13 @@ class Settings:
     http: HttpOptions
     logs: LogOptions
     delivery: DeliveryOptions
+    media: MediaOptions
     channels: Mapping[str, ChannelSettings]
     disabled: tuple[str, ...] = ()
 
     def secrets(self) -> frozenset[str]:
         """Return every secret in the settings, and every password inside an address."""
-        sections = (self.gateway, self.store, self.model, self.http, self.logs, self.delivery)
+        sections = (self.gateway, self.store, self.model, self.http, self.logs, self.delivery, self.media)
         options = (channel.options for channel in self.channels.values())
         return frozenset(secret for part in (*sections, *options) for secret in _secrets(part) if secret)
 

@@ -29,6 +29,7 @@ async def test_thousands_of_chats_with_one_message_each_leave_nothing_in_memory(
     channel = FakeChannel()
     rules = {"fake": Rules(people=frozenset({"*"}))}
     settings = load_settings(None, {}, {}, tmp_path)
+    elsewhere = _headers_in_memory()
     async with open_core(settings, {"fake": channel}, name="test", environment={}, extra_rules=rules) as core:
         await core.receivers.open()
         async with working(core):
@@ -38,7 +39,7 @@ async def test_thousands_of_chats_with_one_message_each_leave_nothing_in_memory(
                 await core.wakeups.idle()
             assert len(channel.shown) == chats
             channel.shown.clear()
-            _nothing_is_kept(core, chats)
+            _nothing_is_kept(core, chats, elsewhere)
             page = await core.store.sessions.list(SessionQuery(limit=chats + 1))
             assert len(page.sessions) == chats
             assert {session.message_count for session in page.sessions} == {2}
@@ -48,12 +49,17 @@ def _hello(number: int) -> Inbound:
     return message("hello", number, route=Route("fake", f"C{number}"))
 
 
-def _nothing_is_kept(core: Core, chats: int) -> None:
+def _headers_in_memory() -> int:
     gc.collect()
+    return sum(isinstance(one, Session) for one in gc.get_objects())
+
+
+def _nothing_is_kept(core: Core, chats: int, elsewhere: int) -> None:
     wakeups = core.wakeups
     for kept in (wakeups._waiting, wakeups._running, wakeups._timers, wakeups._receivers):
         assert not kept
-    assert sum(isinstance(one, Session) for one in gc.get_objects()) == 0
+    # What other tests in this process hold on to is not ours.
+    assert _headers_in_memory() <= elsewhere
     parts = (core.intake, core.dispatcher, core.dispatcher._runner, core.dispatcher._runner._sessions, core.lanes)
     for part in (*parts, core.titler, core.sweep, core.receivers, core.store.sessions, core.store.turns):
         for name, value in vars(part).items():

@@ -1,0 +1,145 @@
+"""Importing and exporting, beside a running gateway or without one."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from gateway.app.data import use_data_directory
+from gateway.app.sessions import check_is_there, every_session, find_session
+from gateway.config.settings import Settings
+from gateway.domain.errors import NotFound, Refused
+from gateway.media.files import FileMedia
+from gateway.ports.media import Media, StoredMedia
+from gateway.ports.moving import Source
+from gateway.ports.sessions import SessionCopy, Sessions
+from gateway.sessions.manager import SessionManager
+from gateway.sessions.moving import Importer, Taken
+from gateway.store.export import jsonl, markdown
+from gateway.store.export.nanobot import NanobotFile, nanobot_file
+from gateway.store.opening import open_store, sqlite_path
+from gateway.tokens.o200k import O200kCounter
+from gateway.wakeups.clock import SystemClock
+
+_LOCAL_TIME = Path("/etc/localtime")
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """Return a time zone by its IANA name, or this machine's; raise `Refused` for a name that is none."""
+    try:
+        if name or (name := os.environ.get("TZ", "").lstrip(":")):
+            return ZoneInfo(name)
+        with _LOCAL_TIME.open("rb") as file:
+            return ZoneInfo.from_file(file, key="localtime")
+    except (ZoneInfoNotFoundError, ValueError):
+        raise Refused(f"--timezone: expected a name such as Europe/Berlin, got {name!r}") from None
+    except OSError:
+        return UTC
+
+
+async def import_all(
+    settings: Settings, source: Source, *, dry_run: bool, told: Callable[[Taken], None]
+) -> Sequence[Taken]:
+    """Take in all sessions of a source; with `dry_run` only tell what would become of them."""
+    async with _open_for_import(settings, dry_run) as (sessions, media):
+        importer = Importer(sessions, media, most_bytes=settings.media.max_file_bytes, dry_run=dry_run)
+        return await importer.take_in(source, told)
+
+
+@asynccontextmanager
+async def _open_for_import(settings: Settings, dry_run: bool) -> AsyncIterator[tuple[Sessions, Media]]:
+    path = sqlite_path(settings.store.url)
+    if dry_run and not path.exists():
+        # To try on a machine that has no store yet must leave none.
+        with TemporaryDirectory() as folder:
+            url = f"sqlite:///{folder}/empty.db"
+            async with open_moving(replace(settings, store=settings.store.model_copy(update={"url": url}))) as opened:
+                yield opened
+        return
+    use_data_directory(settings.data)
+    async with open_moving(settings) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def open_moving(settings: Settings) -> AsyncIterator[tuple[Sessions, Media]]:
+    """Open the sessions and the files of a store, which is made if there is none."""
+    url = settings.store.url
+    async with open_store(url, clock=SystemClock(), make_id=lambda: uuid.uuid4().hex, count=O200kCounter()) as store:
+        yield store.sessions, FileMedia(settings.media.folder(sqlite_path(url)), store.media)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """One session on its way out, in whichever format is wanted."""
+
+    copy: SessionCopy
+    media: Media
+
+    async def jsonl(self, *, files: bool) -> Iterator[str]:
+        """Return its lines in our own format, with the bytes of its files if they are wanted."""
+        return jsonl.lines(self.copy, await _files(self.copy, self.media) if files else ())
+
+    def markdown(self, *, hidden: bool) -> Iterator[str]:
+        """Return its lines for people, with hidden rows if they are wanted."""
+        return markdown.lines(self.copy, everything=hidden)
+
+    async def nanobot(self, folder: Path | None, *, zone: tzinfo, channels: Mapping[str, str]) -> NanobotFile:
+        """Return it in nanobot's format, its files written to `folder`; without one they are left out."""
+        files = await _files(self.copy, self.media) if folder is not None else ()
+        paths = {} if folder is None else await asyncio.to_thread(_laid_down, folder, files)
+        return nanobot_file(self.copy, zone=zone, path_of=lambda one: paths.get(one.ref), channels=channels)
+
+
+async def exported(settings: Settings, ref: str | None) -> AsyncIterator[Exported]:
+    """Yield the session that `ref` names, or all there are, one at a time."""
+    check_is_there(sqlite_path(settings.store.url))
+    async with open_moving(settings) as (sessions, media):
+        manager = SessionManager(sessions)
+        if ref is not None:
+            yield Exported(await sessions.copy((await find_session(manager, ref)).id), media)
+            return
+        async for session in every_session(manager):
+            try:
+                whole = await sessions.copy(session.id)
+            except NotFound:
+                # Deleted since the list was made.
+                continue
+            yield Exported(whole, media)
+
+
+def _laid_down(folder: Path, files: Sequence[tuple[StoredMedia, bytes]]) -> Mapping[str, str]:
+    """Write files to a directory and return where each lies, by its reference."""
+    paths: dict[str, str] = {}
+    for stored, data in files:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{stored.ref}{mimetypes.guess_extension(stored.meta.mime) or ''}"
+        path.write_bytes(data)
+        paths[stored.ref] = str(path.resolve())
+    return paths
+
+
+async def _files(copy: SessionCopy, media: Media) -> Sequence[tuple[StoredMedia, bytes]]:
+    rows = [*copy.rows, *(retired.row for retired in copy.attic)]
+    files = []
+    for ref in dict.fromkeys(one.ref for row in rows for one in row.media if one.ref):
+        try:
+            files.append((await media.stat(ref), b"".join([chunk async for chunk in media.open(ref)])))
+        except NotFound:
+            # A reference of the channel's, whose bytes were never fetched; the row still names it.
+            continue
+    return files
+
+
+def now() -> datetime:
+    """Return the time, for what an import dates itself."""
+    return datetime.now(UTC)

@@ -1,0 +1,1 @@
+"""`trunkline import` and `trunkline export`: sessions from elsewhere, and to elsewhere."""

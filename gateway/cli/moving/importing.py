@@ -1,0 +1,144 @@
+"""`trunkline import`: taking over what another gateway kept, as often as wanted and without touching it.
+
+Exit codes: 0 when every session is here now, 1 when one was skipped, 2 for what was asked wrongly or cannot be done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli import tables
+from gateway.cli.options import FAILED, HELP, Config, Data, Plain, Sentences
+from gateway.domain.errors import Refused
+from gateway.domain.keys import check_channel_name
+
+if TYPE_CHECKING:
+    from gateway.ports.moving import Source
+    from gateway.sessions.moving import Taken
+
+imports = typer.Typer(
+    cls=Sentences,
+    name="import",
+    help="Take over sessions from nanobot, openworker or another Trunkline. What is there already stays as it is.",
+    no_args_is_help=True,
+    context_settings=HELP,
+)
+
+Directory = Annotated[Path, typer.Argument(help="The directory to read; nothing in it is changed.")]
+Renames = Annotated[
+    list[str] | None,
+    typer.Option("--channel", help="What a channel is called here, as slack=slack-acme; may be given several times."),
+]
+Zone = Annotated[
+    str | None, typer.Option("--timezone", help="Where its clock stood, as Europe/Berlin; else this machine's.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a list of JSON objects, one for each session.")]
+
+
+@imports.command(cls=Plain)
+def nanobot(
+    directory: Directory,
+    channel: Renames = None,
+    timezone: Zone = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Import nanobot's sessions: its home, a workspace, or a directory of session files."""
+    from gateway.app.moving import now, zone_named
+    from gateway.store.importers.nanobot import NanobotSource
+
+    source = NanobotSource(directory, channels=renames(channel), zone=zone_named(timezone), now=now())
+    _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
+
+
+@imports.command(cls=Plain)
+def openworker(
+    directory: Directory,
+    channel: Renames = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Import openworker's sessions: its state directory, with coworker.db and conversations."""
+    from gateway.app.moving import now
+    from gateway.store.importers.openworker import OpenworkerSource
+
+    source = OpenworkerSource(directory, channels=renames(channel), now=now())
+    _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
+
+
+@imports.command(cls=Plain)
+def trunkline(
+    file: Annotated[Path, typer.Argument(help="A file that `trunkline export` wrote, or - for standard input.")],
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Import what `trunkline export` wrote in its own format, without loss."""
+    from gateway.store.importers.trunkline import TrunklineSource
+
+    if str(file) != "-" and not file.is_file():
+        raise Refused(f"expected a file that `trunkline export` wrote, got {file}")
+    source = TrunklineSource(sys.stdin.buffer if str(file) == "-" else file)
+    _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
+
+
+def renames(pairs: Sequence[str] | None) -> Mapping[str, str]:
+    """Return what `--channel old=new` says; raise `Refused` for what says nothing."""
+    named: dict[str, str] = {}
+    for pair in pairs or ():
+        old, is_there, new = pair.partition("=")
+        if not (old and is_there and new) or old in named:
+            raise Refused(f"--channel: expected OLD=NEW once for each, got {pair!r}")
+        named[old] = check_channel_name(new)
+    return named
+
+
+def _import(source: Source, *, dry_run: bool, as_json: bool, data: Path | None, config: Path | None) -> None:
+    from gateway.app.moving import import_all
+    from gateway.app.sessions import read_settings
+    from gateway.logs.setup import configure
+
+    settings = read_settings(config, data, os.environ)
+    undo = configure(level="warning", secrets=settings.secrets(), brief=True)
+    try:
+        with typer.progressbar(length=source.count(), label="Importing", file=sys.stderr) as bar:
+            work = import_all(settings, source, dry_run=dry_run, told=lambda taken: bar.update(1))
+            taken = asyncio.run(work)
+    finally:
+        undo()
+    if as_json:
+        tables.print_json([tables.plain(asdict(one)) for one in taken])
+    else:
+        tables.print_lines(_report(taken, dry_run))
+    if any(one.outcome.value == "skipped" for one in taken):
+        raise typer.Exit(FAILED)
+
+
+def _report(taken: Sequence[Taken], dry_run: bool) -> Iterator[str]:
+    for one in taken:
+        if one.why or one.repairs or one.notes:
+            yield f"{tables.cell(one.name)}: {one.outcome.value}" + (f": {tables.cell(one.why)}" if one.why else "")
+            yield from (f"  repaired: {tables.cell(repair)}" for repair in one.repairs)
+            yield from (f"  {tables.cell(note)}" for note in one.notes)
+    if dry_run:
+        yield "Nothing was changed; this is what would be done."
+    counts = Counter(one.outcome.value for one in taken)
+    done = [one for one in taken if one.outcome.value.startswith("imported")]
+    rows, files = sum(one.rows for one in done), sum(one.files for one in done)
+    told = ", ".join(f"{outcome}: {count}" for outcome, count in sorted(counts.items())) or "no sessions were found"
+    yield f"{told[0].upper()}{told[1:]} (rows: {rows}, files: {files})"

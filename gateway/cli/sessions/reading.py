@@ -1,0 +1,191 @@
+"""The commands that only look: list, show, search and stats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli import tables
+from gateway.cli.options import Config, Data
+from gateway.cli.sessions.access import NOTHING_FOUND, Json, Ref, find, hint, with_sessions
+from gateway.domain.errors import Refused
+from gateway.domain.text import whole
+from gateway.ports.sessions import SessionPage, SessionQuery
+
+if TYPE_CHECKING:
+    from gateway.domain.message import Message
+    from gateway.domain.session import Session
+    from gateway.sessions import SessionManager
+
+Origin = Annotated[str | None, typer.Option(help="Only from this kind of place: slack, telegram, terminal, github …")]
+Closed = Annotated[bool | None, typer.Option("--closed/--open", help="Only closed or only open ones.")]
+Since = Annotated[str | None, typer.Option(help="Only used since then: 30m, 12h, 7d, 2w, or a date, in UTC.")]
+Cursor = Annotated[str | None, typer.Option(help="Go on where the list before ended, as it says.")]
+Before = Annotated[int | None, typer.Option(help="Only rows below this number.")]
+After = Annotated[int | None, typer.Option(help="Only rows above this number, the oldest first.")]
+Attic = Annotated[bool, typer.Option("--attic", help="The rows that were moved out of the session instead.")]
+Words = Annotated[list[str], typer.Argument(help="All of these must be there; accents and case do not matter.")]
+
+MOST = 100_000
+"""The most that is printed at once."""
+LAST_ROW = 1 << 60
+
+
+def list_command(
+    channel: Annotated[str | None, typer.Option(help="Only of this channel.")] = None,
+    origin: Origin = None,
+    workspace: Annotated[str | None, typer.Option(help="Only of this workspace.")] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned ones.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="Only archived ones.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    closed: Closed = None,
+    since: Since = None,
+    limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
+    cursor: Cursor = None,
+    as_json: Json = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """List sessions: pinned ones first, then the newest."""
+    query = SessionQuery(
+        channel=_text(channel),
+        origin_kind=_kind(origin),
+        workspace=_text(workspace),
+        pinned=True if pinned else None,
+        archived=_archived(archived, everything),
+        closed=closed,
+        since=_since(since),
+        cursor=_text(cursor),
+        limit=_number("--limit", limit, 1, MOST),
+    )
+    _print_page(with_sessions(config, data, lambda manager: _page(manager, query)), as_json)
+
+
+def show(
+    ref: Ref,
+    limit: Annotated[int, typer.Option(help="How many rows at most.")] = 20,
+    before: Before = None,
+    after: After = None,
+    attic: Attic = False,
+    as_json: Json = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Show a session and its newest rows, each with its kind and the marks that hide it."""
+    if before is not None and (after is not None or attic):
+        raise Refused(f"expected --before or {'--attic' if attic else '--after'}, got both")
+    limit = _number("--limit", limit, 0, MOST)
+    below, above = (None if row is None else _number("a row", row, 0, LAST_ROW) for row in (before, after))
+
+    async def work(manager: SessionManager) -> tuple[Session, Sequence[Message]]:
+        session = await find(manager, ref)
+        if attic:
+            return session, await manager.attic(session.id, after=above or 0, limit=limit + 1)
+        return session, await manager.rows(session.id, before=below, after=above, limit=limit + 1)
+
+    session, rows = with_sessions(config, data, work)
+    shown, rest = _cut(rows, limit, oldest_first=attic or above is not None)
+    _print_session(session, shown, as_json)
+    if rest:
+        hint(f"There are more: {rest}")
+
+
+def search(
+    words: Words,
+    limit: Annotated[int, typer.Option(help="How many hits at most.")] = 20,
+    as_json: Json = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Search titles and rows, the best match first. Exits with 1 if nothing is found."""
+    limit = _number("--limit", limit, 1, MOST)
+    text = whole(" ".join(words))
+    found = with_sessions(config, data, lambda manager: manager.search(text, limit=limit + 1))
+    shown = found[:limit]
+    if as_json:
+        tables.print_json({**tables.header_data(one.session), "seq": one.seq, "snippet": one.snippet} for one in shown)
+    elif shown:
+        tables.print_lines(tables.found_lines(shown, tables.terminal_columns()))
+    if not shown:
+        raise typer.Exit(NOTHING_FOUND)
+    if len(found) > limit:
+        hint(f"There are more: --limit {min(limit * 2, MOST)}")
+
+
+def stats(as_json: Json = False, data: Data = None, config: Config = None) -> None:
+    """Count sessions and rows by channel."""
+    from gateway.app.sessions import count_by_channel
+
+    counted = [tables.plain(count) for count in with_sessions(config, data, count_by_channel)]
+    if as_json:
+        tables.print_json(counted)
+    else:
+        tables.print_lines(tables.count_lines(counted, tables.terminal_columns()) if counted else ["No sessions."])
+
+
+async def _page(manager: SessionManager, query: SessionQuery) -> SessionPage:
+    try:
+        return await manager.list(query)
+    except OverflowError:
+        # A cursor is opaque here; a made-up one can hold a number that no store does.
+        raise Refused(f"expected the cursor of a list before, got {query.cursor!r}") from None
+
+
+def _print_page(page: SessionPage, as_json: bool) -> None:
+    if as_json:
+        tables.print_json(map(tables.header_data, page.sessions))
+    elif page.sessions:
+        tables.print_lines(tables.session_lines(page.sessions, tables.terminal_columns()))
+    else:
+        tables.print_lines(["No sessions."])
+    if page.next_cursor is not None:
+        hint(f"There are more: --cursor {page.next_cursor}")
+
+
+def _print_session(session: Session, rows: Sequence[Message], as_json: bool) -> None:
+    if as_json:
+        tables.print_json([{**tables.header_data(session), "rows": [tables.row_data(row) for row in rows]}])
+        return
+    tables.print_lines(tables.header_lines(session))
+    for row in rows:
+        tables.print_lines(["", *tables.row_lines(row)])
+
+
+def _cut(rows: Sequence[Message], limit: int, *, oldest_first: bool) -> tuple[Sequence[Message], str]:
+    """Return at most `limit` of the rows, and the option that shows the next ones, if there are any."""
+    if limit == 0 or len(rows) <= limit:
+        return rows[:limit], ""
+    if oldest_first:
+        return rows[:limit], f"--after {rows[limit - 1].seq}"
+    return rows[-limit:], f"--before {rows[-limit].seq}"
+
+
+def _kind(origin: str | None) -> str | None:
+    from gateway.app.sessions import origin_kind
+
+    return None if origin is None else origin_kind(whole(origin))
+
+
+def _archived(archived: bool, everything: bool) -> bool | None:
+    if archived and everything:
+        raise Refused("expected --archived or --all, got both")
+    return None if everything else archived
+
+
+def _since(text: str | None) -> datetime | None:
+    from gateway.app.sessions import parse_since
+
+    return None if text is None else parse_since(text, datetime.now(UTC))
+
+
+def _number(name: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise Refused(f"{name}: expected a number from {least} to {most}, got {value}")
+    return value
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else whole(value)
