@@ -111,9 +111,9 @@ def folders(directory: Path) -> list[Folder]:
 
     It may be a home of nanobot, a workspace, or a directory of sessions itself.
     """
-    if not directory.is_dir():
-        raise Refused(f"expected a directory of nanobot, got {str(directory)!r}, which is none")
     try:
+        if not directory.is_dir():
+            raise Refused(f"expected a directory of nanobot, got {str(directory)!r}, which is none")
         found = [*_in_home(directory)] or [*_in_workspace(directory)] or [*_of_sessions(directory)]
     except OSError as error:
         raise Refused(f"expected a directory that can be read, got {str(directory)!r}: {error.strerror}") from error

@@ -105,6 +105,13 @@ class _Rows:
 
 def _locate(directory: Path) -> tuple[Path, Path]:
     """Return where the index is or would be, and the folder of conversations; raise `Refused` if neither is there."""
+    try:
+        return _located(directory)
+    except OSError as error:
+        raise Refused(f"expected a directory that can be read, got {str(directory)!r}: {error.strerror}") from error
+
+
+def _located(directory: Path) -> tuple[Path, Path]:
     for state in (directory, directory / ".coworker"):
         if (state / NAME).is_file() or (state / FOLDER).is_dir():
             return state / NAME, state / FOLDER

@@ -224,11 +224,24 @@ def test_what_is_no_file_is_told_and_costs_nothing_else(tree: Tree) -> None:
     assert all(problem.startswith("it cannot be read: ") for problem in problems.values())
 
 
-def test_a_file_nobody_may_read_is_told(tree: Tree, tmp_path: Path) -> None:
+def test_a_file_nobody_may_read_is_told(tree: Tree) -> None:
     tree.session("telegram:1", user("a")).chmod(0)
-    with as_nobody(tmp_path):
+    with as_nobody(tree.sessions):
         (found,) = tree.found()
     assert found.problem == "it cannot be read: Permission denied"
+
+
+def test_a_directory_nobody_may_read_is_refused(tree: Tree) -> None:
+    tree.session("telegram:1", user("a"))
+    home = tree.workspace.parent
+    with as_nobody(home.parent):
+        os.seteuid(os.getuid())
+        home.chmod(0)
+        os.seteuid(os.getuid() or 65_534)
+        with pytest.raises(Refused, match="Permission denied"):
+            tree.found()
+        os.seteuid(os.getuid())
+        home.chmod(0o755)
 
 
 @contextmanager
@@ -237,10 +250,10 @@ def as_nobody(folder: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    closed = [path for path in (folder, *folder.parents) if not path.stat().st_mode & 0o001]
+    closed = [path for path in (folder, *folder.parents) if path.stat().st_mode & 0o055 != 0o055]
     modes = {path: path.stat().st_mode for path in closed}
     for path in closed:
-        path.chmod(modes[path] | 0o005)
+        path.chmod(modes[path] | 0o055)
     os.seteuid(65_534)
     try:
         yield
