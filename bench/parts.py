@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench.appending import measure_appending
 from bench.chats import measure_chats
+from bench.importing import measure_importing
 from bench.process import measure_processes
 from bench.reading import measure_cold, measure_lists
 from bench.row import Row
@@ -20,5 +21,6 @@ PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
     "search": lambda: asyncio.run(measure_search()),
     "chats": measure_chats,
     "turns": lambda: asyncio.run(measure_turns()),
+    "import": lambda: asyncio.run(measure_importing()),
     "process": measure_processes,
 }

@@ -6,10 +6,10 @@ import asyncio
 import mimetypes
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,15 +17,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from gateway.app.data import use_data_directory
 from gateway.app.sessions import check_is_there, every_session, find_session
 from gateway.config.settings import Settings
-from gateway.domain.errors import NotFound, Refused
+from gateway.domain.errors import NotFound, Refused, TrunklineError, Unavailable
 from gateway.media.files import FileMedia
 from gateway.ports.media import Media, StoredMedia
 from gateway.ports.moving import Source
 from gateway.ports.sessions import SessionCopy, Sessions
 from gateway.sessions.manager import SessionManager
 from gateway.sessions.moving import Importer, Taken
-from gateway.store.export import jsonl, markdown
-from gateway.store.export.nanobot import NanobotFile, nanobot_file
+from gateway.store.jsonl import writer as jsonl
+from gateway.store.markdown import writer as markdown
+from gateway.store.nanobot.writer import NanobotFile, nanobot_file
 from gateway.store.opening import open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.wakeups.clock import SystemClock
@@ -85,9 +86,13 @@ class Exported:
     copy: SessionCopy
     media: Media
 
-    async def jsonl(self, *, files: bool) -> Iterator[str]:
-        """Return its lines in our own format, with the bytes of its files if they are wanted."""
-        return jsonl.lines(self.copy, await _files(self.copy, self.media) if files else ())
+    async def jsonl(self, *, files: bool) -> AsyncGenerator[str, None]:
+        """Yield its text in our own format in pieces, with the bytes of its files if they are wanted."""
+        async with AsyncExitStack() as stack:
+            wanted = await stack.enter_async_context(aclosing(_files(self.copy, self.media))) if files else None
+            pieces = await stack.enter_async_context(aclosing(jsonl.pieces(self.copy, wanted)))
+            async for piece in pieces:
+                yield piece
 
     def markdown(self, *, hidden: bool) -> Iterator[str]:
         """Return its lines for people, with hidden rows if they are wanted."""
@@ -95,12 +100,11 @@ class Exported:
 
     async def nanobot(self, folder: Path | None, *, zone: tzinfo, channels: Mapping[str, str]) -> NanobotFile:
         """Return it in nanobot's format, its files written to `folder`; without one they are left out."""
-        files = await _files(self.copy, self.media) if folder is not None else ()
-        paths = {} if folder is None else await asyncio.to_thread(_laid_down, folder, files)
+        paths = {} if folder is None else await _laid_down(folder, self.copy, self.media)
         return nanobot_file(self.copy, zone=zone, path_of=lambda one: paths.get(one.ref), channels=channels)
 
 
-async def exported(settings: Settings, ref: str | None) -> AsyncIterator[Exported]:
+async def exported(settings: Settings, ref: str | None) -> AsyncGenerator[Exported, None]:
     """Yield the session that `ref` names, or all there are, one at a time."""
     check_is_there(sqlite_path(settings.store.url))
     async with open_moving(settings) as (sessions, media):
@@ -110,36 +114,49 @@ async def exported(settings: Settings, ref: str | None) -> AsyncIterator[Exporte
             return
         async for session in every_session(manager):
             try:
-                whole = await sessions.copy(session.id)
+                copied = await sessions.copy(session.id)
             except NotFound:
                 # Deleted since the list was made.
                 continue
-            yield Exported(whole, media)
+            yield Exported(copied, media)
 
 
-def _laid_down(folder: Path, files: Sequence[tuple[StoredMedia, bytes]]) -> Mapping[str, str]:
-    """Write files to a directory and return where each lies, by its reference."""
+async def _laid_down(folder: Path, copy: SessionCopy, media: Media) -> Mapping[str, str]:
+    """Write the files of a session to a directory and return where each lies, by its reference."""
     paths: dict[str, str] = {}
-    for stored, data in files:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{stored.ref}{mimetypes.guess_extension(stored.meta.mime) or ''}"
-        path.write_bytes(data)
-        paths[stored.ref] = str(path.resolve())
+    try:
+        async with aclosing(_files(copy, media)) as files:
+            async for stored, chunks in files:
+                await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+                path = folder / f"{stored.ref}{mimetypes.guess_extension(stored.meta.mime) or ''}"
+                with await asyncio.to_thread(path.open, "wb") as file:
+                    async for chunk in chunks:
+                        await asyncio.to_thread(file.write, chunk)
+                paths[stored.ref] = str(path.resolve())
+    except TrunklineError:
+        raise
+    except OSError as error:
+        raise Unavailable(f"cannot write to {folder}: {error.strerror}") from error
     return paths
 
 
-async def _files(copy: SessionCopy, media: Media) -> Sequence[tuple[StoredMedia, bytes]]:
+async def _files(copy: SessionCopy, media: Media) -> AsyncGenerator[tuple[StoredMedia, AsyncIterator[bytes]], None]:
+    """Yield each file of a session with its bytes, one at a time, in chunks."""
     rows = [*copy.rows, *(retired.row for retired in copy.attic)]
-    files = []
     for ref in dict.fromkeys(one.ref for row in rows for one in row.media if one.ref):
-        try:
-            files.append((await media.stat(ref), b"".join([chunk async for chunk in media.open(ref)])))
-        except NotFound:
-            # A reference of the channel's, whose bytes were never fetched; the row still names it.
-            continue
-    return files
+        async with AsyncExitStack() as stack:
+            chunks = media.open(ref)
+            if isinstance(chunks, AsyncGenerator):
+                await stack.enter_async_context(aclosing(chunks))
+            try:
+                stored, first = await media.stat(ref), await anext(chunks, b"")
+            except NotFound:
+                # A reference of the channel's, whose bytes were never fetched; the row still names it.
+                continue
+            yield stored, await stack.enter_async_context(aclosing(_joined(first, chunks)))
 
 
-def now() -> datetime:
-    """Return the time, for what an import dates itself."""
-    return datetime.now(UTC)
+async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for chunk in rest:
+        yield chunk

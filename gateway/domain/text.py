@@ -17,6 +17,7 @@ _JOINED = f"\u200c{_JOINER}\uff9e\uff9f"
 _VIRAMA = 9
 """The combining class of the sign that joins two consonants of an Indic script into one character."""
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+_REORDERING = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)}
 
 
 def whole(text: str) -> str:
@@ -36,6 +37,19 @@ def visible(text: str) -> str:
     line.
     """
     return text.replace("\r\n", "\n").translate(_CONTROLS)
+
+
+def inert(text: str) -> str:
+    """Return `text`, which may have several lines, as one that can be stored and does nothing where it is shown.
+
+    As `visible`, and what would show it in another order than it was written in, or end a line, is an escape too.
+    """
+    return visible(whole(text)).translate(_REORDERING)
+
+
+def one_line(text: str) -> str:
+    """Return `text` as one line that does nothing where it is shown, each run of white space as one space."""
+    return inert(" ".join(text.split()))
 
 
 def last_cut(text: str, start: int, limit: int) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.ports.sessions import SessionCopy
 
 _IDS = uuid.UUID("6f1c1a52-3d4e-5b8a-9c57-0d6d3e0b7f21")
+
+
+def _nothing() -> None:
+    """Remove nothing: the files are where they were found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +26,13 @@ class LocalFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundSession:
     """One session of a source.
 
     `name` is what the source calls it. `repairs` says, one sentence each, what was damaged and what was done about it;
     `notes` what else a person should know. Where nothing could be read, `copy` is None and `problem` says why. `files`
     holds the bytes behind the rows' media, by the `ref` that the copy gives them; a file that is missing has an empty
-    ref and no entry.
+    ref and no entry. Whoever needs the files no longer calls `done`, which removes what was put aside for them.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Found:
     notes: Sequence[str] = ()
     problem: str = ""
     files: Mapping[str, LocalFile] = field(default_factory=dict)
+    done: Callable[[], None] = _nothing
 
 
 class Source(ABC):
@@ -47,7 +52,7 @@ class Source(ABC):
         """Return about how many sessions there are, for a progress bar."""
 
     @abstractmethod
-    def sessions(self) -> Iterator[Found]:
+    def sessions(self) -> Iterator[FoundSession]:
         """Yield the sessions, one at a time, in the same order each time; damage costs what is damaged."""
 
 

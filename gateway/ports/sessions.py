@@ -204,6 +204,10 @@ class Sessions(ABC):
         """
 
     @abstractmethod
+    async def would_restore(self, copy: SessionCopy) -> Restored:
+        """Return what `restore` would make of the copy now, and change nothing."""
+
+    @abstractmethod
     async def delete(self, session_id: str) -> bool:
         """Make the session a tombstone and drop its rows; return whether it was there."""
 

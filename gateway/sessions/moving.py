@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from gateway.domain.errors import NotFound, Refused
+from gateway.domain.errors import NotFound, Refused, TrunklineError
 from gateway.domain.message import MediaRef, Message
-from gateway.domain.session import Session
 from gateway.ports.media import Media, MediaMeta
-from gateway.ports.moving import Found, LocalFile, Source
+from gateway.ports.moving import FoundSession, LocalFile, Source
 from gateway.ports.sessions import Restored, SessionCopy, Sessions
 
 AT_ONCE = 16
@@ -47,6 +46,20 @@ class Taken:
     repairs: Sequence[str] = ()
     notes: Sequence[str] = ()
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether the session came in now."""
+        return self.outcome in (Outcome.IMPORTED, Outcome.IMPORTED_CLOSED)
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the session is not here."""
+        return self.outcome is Outcome.SKIPPED
+
+
+class _Unreadable(Exception):
+    """A file of the source cannot be read."""
+
 
 class Importer:
     """Takes sessions in. `most_bytes` bounds a file that is copied; with `dry_run` nothing is kept."""
@@ -69,80 +82,83 @@ class Importer:
         async def work() -> None:
             while (one := await _next(numbered, turn)) is not None:
                 place, found = one
-                report[place] = await self._take(found)
+                try:
+                    report[place] = await self._take(found)
+                finally:
+                    if found.files:
+                        await asyncio.to_thread(found.done)
                 told(report[place])
 
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(AT_ONCE):
-                workers.create_task(work())
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(AT_ONCE):
+                    workers.create_task(work())
+        except ExceptionGroup as group:
+            if (foreseen := group.subgroup(TrunklineError)) is None:
+                raise
+            # Whichever worker met it first speaks for all.
+            raise foreseen.exceptions[0] from group
         return [report[place] for place in sorted(report)]
 
-    async def _take(self, found: Found) -> Taken:
+    async def _take(self, found: FoundSession) -> Taken:
         line = Taken(name=found.name, outcome=Outcome.SKIPPED, repairs=found.repairs, notes=found.notes)
         if found.copy is None:
             return replace(line, why=found.problem)
         session = found.copy.session
         line = replace(line, id=session.id, key=str(session.key), rows=len(found.copy.rows))
         try:
-            if await self._is_there(session.id):
-                return replace(line, outcome=Outcome.THERE)
-            if self._dry_run:
-                outcome = Outcome.IMPORTED_CLOSED if await self._is_taken(session) else Outcome.IMPORTED
-                return replace(line, outcome=outcome, files=len(found.files))
-            return await self._keep(found, found.copy, line)
+            restored = await self._sessions.would_restore(found.copy)
+            if self._dry_run or restored in (Restored.KNOWN, Restored.DELETED):
+                return _told(line, restored, len(found.files))
+            kept, lost = await self._files(session.id, found.copy, found.files)
+            restored = await self._sessions.restore(_with_files(found.copy, kept))
+            return _told(replace(line, notes=[*line.notes, *lost]), restored, len(kept))
         except (NotFound, Refused) as error:
             return replace(line, why=str(error))
-
-    async def _keep(self, found: Found, copy: SessionCopy, line: Taken) -> Taken:
-        kept, lost = await self._files(copy.session.id, copy, found.files)
-        match await self._sessions.restore(_with_files(copy, kept)):
-            case Restored.DELETED:
-                return replace(line, why="it was imported before and has been deleted since")
-            case Restored.KNOWN:
-                return replace(line, outcome=Outcome.THERE)
-            case Restored.ADDED_CLOSED:
-                note = "its chat has an open session already, so this one is kept as closed"
-                return replace(line, outcome=Outcome.IMPORTED_CLOSED, files=len(kept), notes=[*line.notes, *lost, note])
-            case _:
-                return replace(line, outcome=Outcome.IMPORTED, files=len(kept), notes=[*line.notes, *lost])
 
     async def _files(
         self, session_id: str, copy: SessionCopy, files: Mapping[str, LocalFile]
     ) -> tuple[dict[str, MediaRef], list[str]]:
-        """Copy files in; return what the rows are to name instead, and a note for each that could not be copied."""
+        """Copy files in; return what the rows are to name instead, and a note for each that could not be copied.
+
+        Raises `Unavailable` where the file is in order and cannot be kept, so that the session waits for it.
+        """
         kept: dict[str, MediaRef] = {}
         lost: list[str] = []
         for named in (media for row in _all_rows(copy) for media in row.media if media.ref in files):
             meta = MediaMeta(session_id=session_id, kind=named.kind, name=named.name, mime=named.mime)
             try:
                 stored = await self._media.put(_bytes(files[named.ref]), meta, max_bytes=self._most_bytes)
-            except (Refused, OSError) as error:
+            except (Refused, _Unreadable) as error:
                 lost.append(f"the file {named.name or named.kind} is not copied: {error}")
             else:
                 kept[named.ref] = replace(named, ref=stored.ref, size_bytes=stored.size_bytes)
         return kept, lost
 
-    async def _is_there(self, session_id: str) -> bool:
-        try:
-            await self._sessions.get(session_id)
-        except NotFound:
-            return False
-        return True
 
-    async def _is_taken(self, session: Session) -> bool:
-        if session.closed_at is not None:
-            return False
-        try:
-            await self._sessions.get(session.key)
-        except NotFound:
-            return False
-        return True
+def _told(line: Taken, restored: Restored, files: int) -> Taken:
+    """Return the line with what became, or would become, of the session."""
+    match restored:
+        case Restored.DELETED:
+            return replace(line, why="it was imported before and has been deleted since")
+        case Restored.KNOWN:
+            return replace(line, outcome=Outcome.THERE)
+        case Restored.ADDED_CLOSED:
+            note = "its chat has an open session already, so this one is kept as closed"
+            return replace(line, outcome=Outcome.IMPORTED_CLOSED, files=files, notes=[*line.notes, note])
+        case Restored.ADDED:
+            return replace(line, outcome=Outcome.IMPORTED, files=files)
 
 
-async def _next(numbered: Iterator[tuple[int, Found]], turn: asyncio.Lock) -> tuple[int, Found] | None:
-    # A generator serves one thread at a time.
+async def _next(numbered: Iterator[tuple[int, FoundSession]], turn: asyncio.Lock) -> tuple[int, FoundSession] | None:
+    # A generator serves one thread at a time, and a thread goes on although nobody waits for it any more.
     async with turn:
-        return await asyncio.to_thread(next, numbered, None)
+        reading = asyncio.create_task(asyncio.to_thread(next, numbered, None))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            await asyncio.wait({reading})
+            raise
 
 
 def _all_rows(copy: SessionCopy) -> Iterator[Message]:
@@ -165,15 +181,19 @@ def _row_with_files(row: Message, kept: Mapping[str, MediaRef]) -> Message:
     return replace(row, media=tuple(kept.get(media.ref) or replace(media, ref="") for media in row.media))
 
 
-async def _bytes(file: LocalFile) -> AsyncIterator[bytes]:
-    if file.path is None:
-        yield file.data or b""
-        return
-    async for chunk in _chunks(file.path):
-        yield chunk
+def _bytes(file: LocalFile) -> AsyncIterator[bytes]:
+    return _once(file.data or b"") if file.path is None else _chunks(file.path)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    with await asyncio.to_thread(path.open, "rb") as file:
-        while chunk := await asyncio.to_thread(file.read, CHUNK):
-            yield chunk
+    try:
+        with await asyncio.to_thread(path.open, "rb") as file:
+            while chunk := await asyncio.to_thread(file.read, CHUNK):
+                yield chunk
+    except OSError as error:
+        # The path is left out: it may tell more than whoever reads the report is to know.
+        raise _Unreadable(f"it cannot be read: {error.strerror}") from error

@@ -53,45 +53,55 @@ def copy(tx: Transaction, session_id: str) -> SessionCopy:
     )
 
 
-def counted_copy(whole: SessionCopy, count: TokenCounter) -> SessionCopy:
+def counted_copy(carried: SessionCopy, count: TokenCounter) -> SessionCopy:
     """Return the copy with every row counted."""
     return replace(
-        whole,
-        rows=[rows.counted(row, count) for row in whole.rows],
-        attic=[replace(retired, row=rows.counted(retired.row, count)) for retired in whole.attic],
+        carried,
+        rows=[rows.counted(row, count) for row in carried.rows],
+        attic=[replace(retired, row=rows.counted(retired.row, count)) for retired in carried.attic],
     )
 
 
-def restore(tx: Transaction, whole: SessionCopy, now: datetime) -> Restored:
-    """Add a session as the copy has it; its rows must be counted."""
-    session = whole.session
+def would_restore(tx: Transaction, carried: SessionCopy) -> Restored:
+    """Return what `restore` would make of the copy."""
+    session = carried.session
     known = tx.one("SELECT deleted_at FROM sessions WHERE id = ?", session.id)
     if known is not None:
         return Restored.KNOWN if known["deleted_at"] is None else Restored.DELETED
     is_taken = session.closed_at is None and find_open(tx, session.key) is not None
-    _insert_header(tx, whole, closed_at=session.updated_at if is_taken else session.closed_at)
-    for row in whole.rows:
-        rows.insert(tx, session.id, row, row.seq, now)
-    for retired in whole.attic:
-        attic.insert(tx, session.id, retired)
-    for row in [*whole.rows, *(retired.row for retired in whole.attic)]:
-        for mark in sorted(row.marks):
-            tx.execute(_MARK, session.id, row.seq, mark, to_micros(row.created_at or now))
-    _name(tx, session, whole.rows)
     return Restored.ADDED_CLOSED if is_taken else Restored.ADDED
 
 
-def _insert_header(tx: Transaction, whole: SessionCopy, *, closed_at: datetime | None) -> None:
-    session = whole.session
+def restore(tx: Transaction, carried: SessionCopy, now: datetime) -> Restored:
+    """Add a session as the copy has it; its rows must be counted."""
+    session = carried.session
+    restored = would_restore(tx, carried)
+    if restored in (Restored.KNOWN, Restored.DELETED):
+        return restored
+    closed_at = session.updated_at if restored is Restored.ADDED_CLOSED else session.closed_at
+    _insert_header(tx, carried, closed_at=closed_at)
+    for row in carried.rows:
+        rows.insert(tx, session.id, row, row.seq, now)
+    for retired in carried.attic:
+        attic.insert(tx, session.id, retired)
+    for row in [*carried.rows, *(retired.row for retired in carried.attic)]:
+        for mark in sorted(row.marks):
+            tx.execute(_MARK, session.id, row.seq, mark, to_micros(row.created_at or now))
+    _name(tx, session, carried.rows)
+    return restored
+
+
+def _insert_header(tx: Transaction, carried: SessionCopy, *, closed_at: datetime | None) -> None:
+    session = carried.session
     origin = session.origin
-    last_seq = max((row.seq for row in [*whole.rows, *(retired.row for retired in whole.attic)]), default=0)
+    last_seq = max((row.seq for row in [*carried.rows, *(retired.row for retired in carried.attic)]), default=0)
     values = {
         "id": session.id,
         "key": str(session.key),
         "channel": session.key.channel,
         "title": session.title,
         "title_source": session.title_source,
-        "message_count": len(whole.rows),
+        "message_count": len(carried.rows),
         "last_seq": last_seq,
         "created_at": to_micros(session.created_at),
         "updated_at": to_micros(session.updated_at),

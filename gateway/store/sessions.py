@@ -219,6 +219,9 @@ class SqlSessions(Sessions):
         counted = await asyncio.to_thread(moving.counted_copy, copy, self._count)
         return await self._database.write(lambda tx: moving.restore(tx, counted, self._clock.now()))
 
+    async def would_restore(self, copy: SessionCopy) -> Restored:
+        return await self._database.read(lambda tx: moving.would_restore(tx, copy))
+
     async def delete(self, session_id: str) -> bool:
         def work(tx: Transaction) -> bool:
             deleted = tx.execute(

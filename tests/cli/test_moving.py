@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import subprocess
 from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from gateway.store.importers.nanobot import NanobotSource
-from tests.acceptance.gateway import command
+from gateway.store.nanobot.reader import NanobotSource
+from tests.acceptance.gateway import TRUNKLINE, command, environment
 from tests.clock import ManualClock
-from tests.store.importers import nanobot_tree, openworker_tree
-from tests.store.importers.nanobot_tree import assistant, user
+from tests.store.nanobot import nanobot_tree
+from tests.store.nanobot.nanobot_tree import assistant, user
+from tests.store.openworker import openworker_tree
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 100
 
@@ -154,3 +158,60 @@ async def test_an_export_never_writes_over_a_file_and_leaves_no_half_one(tmp_pat
     code, _, err = await trunkline(data, "export", "--all", "--output", str(tmp_path / "no" / "such.jsonl"))
     assert (code, "cannot write" in err) == (2, True)
     assert (await trunkline(data, "export", "slack:none"))[0] == 1
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown", "nanobot"])
+async def test_an_export_into_a_full_disk_is_one_sentence_and_nothing_complains_after_it(
+    tmp_path: Path, form: str
+) -> None:
+    tree, data = nanobots(tmp_path), tmp_path / "data"
+    await trunkline(data, "import", "nanobot", str(tree.workspace))
+    which = "telegram:111" if form == "nanobot" else "--all"
+    with await asyncio.to_thread(open, "/dev/full", "w") as full:
+        ran = await asyncio.to_thread(
+            subprocess.run,
+            [TRUNKLINE, "export", which, "--format", form, "--data", str(data)],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), timeout=60,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (2, "trunkline: cannot write the output: No space left on device\n")
+
+
+async def test_a_reader_that_has_seen_enough_ends_an_export_silently(tmp_path: Path) -> None:
+    tree, data = nanobots(tmp_path), tmp_path / "data"
+    await trunkline(data, "import", "nanobot", str(tree.workspace))
+    closed, broken = os.pipe()
+    os.close(closed)
+    ran = await asyncio.to_thread(
+        subprocess.run,
+        [TRUNKLINE, "export", "--all", "--data", str(data)],
+        stdout=broken, stderr=subprocess.PIPE, text=True, env=environment(), timeout=60,
+    )  # fmt: skip
+    os.close(broken)
+    assert (ran.returncode, ran.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "nanobot"])
+async def test_an_output_below_a_file_is_one_sentence(tmp_path: Path, form: str) -> None:
+    tree, data = nanobots(tmp_path), tmp_path / "data"
+    await trunkline(data, "import", "nanobot", str(tree.workspace))
+    output = str(tree.workspace / "sessions" / "broken.jsonl" / "x")
+    code, out, err = await trunkline(data, "export", "--all", "--format", form, "--output", output)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("trunkline: cannot write ")
+    assert err.endswith("Not a directory\n")
+
+
+async def test_a_trial_does_not_promise_a_session_that_was_deleted_here(tmp_path: Path) -> None:
+    tree, data = nanobots(tmp_path), tmp_path / "data"
+    await trunkline(data, "import", "nanobot", str(tree.workspace))
+    await trunkline(data, "sessions", "delete", "telegram:111", "--yes")
+    for trial in (["--dry-run"], []):
+        _, out, _ = await trunkline(data, "import", "nanobot", str(tree.workspace), *trial)
+        assert "telegram:111: skipped: it was imported before and has been deleted since" in out
+
+
+async def test_a_file_that_is_missing_is_told_by_its_name(tmp_path: Path) -> None:
+    tree, data = nanobots(tmp_path), tmp_path / "data"
+    _, out, _ = await trunkline(data, "import", "nanobot", str(tree.workspace))
+    assert "the file x.png is not there or cannot be read; its name is kept" in out
+    assert "/gone" not in out

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import tables
+from gateway.cli.columns import clipped, width
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.origins import Origin
 from gateway.domain.session import Session
@@ -29,15 +30,15 @@ def test_columns_are_aligned_whatever_is_written_in_them(shelf: Shelf) -> None:
         shelf.say(Route("api", str(number)), "end", new=NewSession(origin=origin))
     lines = shelf.lines("list")
     assert len(lines) == 1 + len(titles)
-    assert len({tables.width(line[: line.rindex("end")]) for line in lines[1:]}) == 1
+    assert len({width(line[: line.rindex("end")]) for line in lines[1:]}) == 1
     assert len({line.index("api:") for line in lines[1:]}) == 1
 
 
 def test_a_width_is_what_a_terminal_makes_of_a_text() -> None:
     texts = ("abc", "世界", "e\u0301", "👨‍👩‍👧‍👦", "🇩🇪🇫🇷", "👍🏽", "❤️", "ｱ", "\u200b")
-    assert [tables.width(text) for text in texts] == [3, 4, 1, 2, 4, 2, 2, 1, 0]
-    assert [tables.clipped("世界 wide", most) for most in (9, 6, 4)] == ["世界 wide", "世界…", "世…"]
-    assert tables.clipped("👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 5) == "👨‍👩‍👧‍👦👨‍👩‍👧‍👦…"
+    assert [width(text) for text in texts] == [3, 4, 1, 2, 4, 2, 2, 1, 0]
+    assert [clipped("世界 wide", most) for most in (9, 6, 4)] == ["世界 wide", "世界…", "世…"]
+    assert clipped("👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 5) == "👨‍👩‍👧‍👦👨‍👩‍👧‍👦…"
 
 
 def test_nothing_that_was_said_can_drive_the_terminal(shelf: Shelf) -> None:
@@ -76,7 +77,7 @@ def test_tables_fit_terminals_of_every_width(columns: int) -> None:
     )
     for lines, last in shown:
         assert lines[0].endswith(last)
-        assert max(map(tables.width, lines)) <= columns
+        assert max(map(width, lines)) <= columns
     assert all(line.startswith(session.id[:8]) for line, session in zip(shown[0][0][1:], sessions, strict=True))
 
 
@@ -103,7 +104,7 @@ async def test_lines_fit_a_terminal(tmp_path: Path) -> None:
         await terminal.shows("…")
         lines = terminal.text.splitlines()
     assert lines[0].split() == ["ID", "UPDATED", "ROWS", "STATE", "KEY", "TITLE"]
-    assert max(map(tables.width, lines)) <= 80
+    assert max(map(width, lines)) <= 80
 
 
 async def test_a_narrow_encoding_and_bytes_that_are_no_text_are_survived(tmp_path: Path) -> None:

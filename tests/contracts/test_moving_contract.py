@@ -125,6 +125,18 @@ async def test_where_the_chat_has_an_open_session_the_copy_is_added_as_closed(st
     assert (await store.sessions.get("s1")).closed_at == a_copy().session.updated_at
 
 
+async def test_what_a_copy_would_become_is_told_without_writing(store: Store) -> None:
+    assert await store.sessions.would_restore(a_copy()) is Restored.ADDED
+    assert (await store.sessions.list(SessionQuery())).sessions == []
+    await store.sessions.open(KEY, NewSession())
+    assert await store.sessions.would_restore(a_copy()) is Restored.ADDED_CLOSED
+    assert await store.sessions.would_restore(a_copy(closed_at=LONG_AGO)) is Restored.ADDED
+    await store.sessions.restore(a_copy())
+    assert await store.sessions.would_restore(a_copy()) is Restored.KNOWN
+    await store.sessions.delete("s1")
+    assert await store.sessions.would_restore(a_copy()) is Restored.DELETED
+
+
 async def test_a_copy_of_a_closed_session_stays_closed(store: Store) -> None:
     assert await store.sessions.restore(a_copy(closed_at=LONG_AGO)) is Restored.ADDED
     with pytest.raises(NotFound):
@@ -152,9 +164,9 @@ async def test_what_verbs_made_of_a_session_is_carried_to_another_store(
     await store.sessions.set_title(session.id, "Letters", TitleSource.EDITED)
     (tmp_path / "second").mkdir()
     async with open_engine(ENGINES[0], tmp_path / "second", clock, id_maker("other")) as second:
-        whole = await store.sessions.copy(session.id)
-        assert await second.sessions.restore(whole) is Restored.ADDED
-        assert await second.sessions.copy(session.id) == whole
+        copied = await store.sessions.copy(session.id)
+        assert await second.sessions.restore(copied) is Restored.ADDED
+        assert await second.sessions.copy(session.id) == copied
 
 
 async def test_a_session_is_attached_to_another_chat_and_is_its_open_one(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.text import LONGEST_CHARACTER, is_inside_character, last_cut, visible, whole
+from gateway.domain.text import LONGEST_CHARACTER, inert, is_inside_character, last_cut, one_line, visible, whole
 
 ANY = st.text(alphabet=st.characters(exclude_categories=()))
 SEEN_AS_ONE = [
@@ -86,6 +86,18 @@ def test_what_is_visible_holds_no_control_but_line_ends_and_tabs(text: str) -> N
 @given(st.text(st.characters(exclude_categories=(), exclude_characters="\\\r")))
 def test_what_was_made_visible_can_be_read_back(text: str) -> None:
     assert re.sub(r"\\x([0-9a-f]{2})", lambda escape: chr(int(escape[1], 16)), visible(text)) == text
+
+
+def test_what_would_show_a_line_in_another_order_is_an_escape() -> None:
+    assert inert("a\u202eb\u2066c\u2069\n\x1bd") == "a\\u202eb\\u2066c\\u2069\n\\x1bd"
+
+
+@given(ANY)
+def test_one_line_is_one_and_moves_nothing(text: str) -> None:
+    line = one_line(text)
+    assert line == " ".join(line.split())
+    assert len(line.splitlines()) <= 1
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\ud800-\udfff\x00-\x1f]", line)
 
 
 @pytest.mark.parametrize("character", SEEN_AS_ONE)

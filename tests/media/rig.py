@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gateway.media import FileMedia
 from gateway.ports.media import MediaMeta
 from gateway.store import Store
 
+HOUR = timedelta(hours=1)
 PICTURE = MediaMeta(session_id="s1", kind="image", name="cat.png", mime="image/png")
 ELSEWHERE = MediaMeta(session_id="s2", kind="image", name="cat.png", mime="image/png")
 
@@ -37,3 +41,19 @@ def place(folder: Path, data: bytes) -> Path:
     """Return where these bytes are kept."""
     sha256 = hashlib.sha256(data).hexdigest()
     return folder / "media" / sha256[:2] / sha256
+
+
+def later() -> datetime:
+    """Return a time when all that is kept now is old."""
+    return datetime.now(UTC) + 2 * HOUR
+
+
+@contextmanager
+def full_disk(largest: int) -> Iterator[None]:
+    """Let no file grow beyond this."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

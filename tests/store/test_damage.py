@@ -229,6 +229,12 @@ async def test_a_damaged_header_field_reads_as_empty_and_is_told_once(
     assert len(warnings) == 1
 
 
+def test_the_damaged_time_of_a_row_is_told_of_the_row_and_not_of_its_session(warnings: list[str]) -> None:
+    for seq in (1, 2, 2):
+        assert rows.decode(stored(seq=seq, created_at="never")).seq == seq
+    assert [line.partition(":")[0] for line in warnings] == ["s#1", "s#2"]
+
+
 @pytest.mark.parametrize("field", ["metadata", "grants", "compaction", "extra_roots"])
 async def test_a_damaged_header_field_is_kept_aside_before_a_new_one_takes_its_place(
     tmp_path: Path, field: str

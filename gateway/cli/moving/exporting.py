@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, Iterable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
@@ -14,15 +12,30 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 import typer
 
 from gateway.cli.moving.importing import renames
-from gateway.cli.options import FAILED, Config, Data
-from gateway.domain.errors import NotFound, Refused, Unavailable
-from gateway.domain.text import visible, whole
+from gateway.cli.options import Config, Data
+from gateway.cli.printing import encodable, hint, output
+from gateway.cli.sessions.access import with_settings
+from gateway.domain.errors import Refused, TrunklineError, Unavailable
+from gateway.domain.text import whole
 
 if TYPE_CHECKING:
     from gateway.app.moving import Exported
     from gateway.config.settings import Settings
 
 Format = Literal["jsonl", "nanobot", "markdown"]
+
+Ref = Annotated[str, typer.Argument(help="A session: its id, the first 6 characters of it, or its key.")]
+Everything = Annotated[bool, typer.Option("--all", help="All sessions, archived and closed ones too.")]
+Form = Annotated[Format, typer.Option(help="Our own, which is complete; nanobot's; or for people.")]
+Output = Annotated[
+    Path | None, typer.Option(help="Where to write: a file, for nanobot a directory; else standard output.")
+]
+NoFiles = Annotated[bool, typer.Option("--no-files", help="Without the bytes of pictures and other files.")]
+Hidden = Annotated[bool, typer.Option("--hidden", help="In Markdown, hidden rows and commands too.")]
+Zone = Annotated[str | None, typer.Option(help="For nanobot: the zone of its clock; else this machine's.")]
+Renames = Annotated[
+    list[str] | None, typer.Option(help="For nanobot: what a channel is called there, as slack-acme=slack.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,34 +52,22 @@ class _Wish:
 
 
 def export(
-    ref: Annotated[str, typer.Argument(help="A session: its id, the first 6 characters of it, or its key.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="All sessions, archived and closed ones too.")] = False,
-    format: Annotated[Format, typer.Option(help="Our own, which is complete; nanobot's; or for people.")] = "jsonl",
-    output: Annotated[
-        Path | None, typer.Option(help="Where to write: a file, for nanobot a directory; else standard output.")
-    ] = None,
-    no_files: Annotated[
-        bool, typer.Option("--no-files", help="Without the bytes of pictures and other files.")
-    ] = False,
-    hidden: Annotated[bool, typer.Option("--hidden", help="In Markdown, hidden rows and commands too.")] = False,
-    timezone: Annotated[
-        str | None, typer.Option(help="For nanobot: the zone of its clock; else this machine's.")
-    ] = None,
-    channel: Annotated[
-        list[str] | None, typer.Option(help="For nanobot: what a channel is called there, as slack-acme=slack.")
-    ] = None,
+    ref: Ref = "",
+    everything: Everything = False,
+    format: Form = "jsonl",
+    output: Output = None,
+    no_files: NoFiles = False,
+    hidden: Hidden = False,
+    timezone: Zone = None,
+    channel: Renames = None,
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Write sessions out and change nothing. What nanobot's format cannot hold is told on standard error."""
-    from gateway.app.sessions import read_settings
-    from gateway.logs.setup import configure
-
     if bool(ref) is everything:
         raise Refused(f"expected a session or --all, got {'both' if ref else 'neither'}")
     if format == "nanobot" and everything and output is None:
         raise Refused("expected --output DIRECTORY: nanobot keeps each session in a file of its own")
-    settings = read_settings(config, data, os.environ)
     wish = _Wish(
         ref=whole(ref) or None,
         format=format,
@@ -76,56 +77,60 @@ def export(
         timezone=timezone,
         channels=channel,
     )
-    undo = configure(level="warning", secrets=settings.secrets(), brief=True)
-    try:
-        asyncio.run(_export(settings, wish))
-    except NotFound as error:
-        _say(f"trunkline: {error}")
-        raise typer.Exit(FAILED) from None
-    finally:
-        undo()
+    with_settings(config, data, lambda settings: _export(settings, wish))
 
 
 async def _export(settings: Settings, wish: _Wish) -> None:
     from gateway.app.moving import exported
 
-    sessions = exported(settings, wish.ref)
-    if wish.format == "nanobot":
-        async for one in sessions:
-            await _as_nanobot(one, wish)
-        return
+    async with aclosing(exported(settings, wish.ref)) as sessions:
+        if wish.format == "nanobot":
+            async for one in sessions:
+                await _as_nanobot(one, wish)
+        else:
+            await _as_one_file(sessions, wish)
+
+
+async def _as_one_file(sessions: AsyncIterable[Exported], wish: _Wish) -> None:
     with _written(wish.output) as out:
         async for one in sessions:
-            lines = one.markdown(hidden=wish.hidden) if wish.format == "markdown" else await one.jsonl(files=wish.files)
-            _write(out, lines)
+            if wish.format == "markdown":
+                _write(out, one.markdown(hidden=wish.hidden))
+                continue
+            async with aclosing(one.jsonl(files=wish.files)) as pieces:
+                async for piece in pieces:
+                    _write(out, [piece])
 
 
 async def _as_nanobot(one: Exported, wish: _Wish) -> None:
     from gateway.app.moving import zone_named
 
     if one.copy.session.closed_at is not None and wish.ref is None:
-        _say(f"{one.copy.session.key}: left out: it is closed, and nanobot keeps one session for a chat")
+        hint(f"{one.copy.session.key}: left out: it is closed, and nanobot keeps one session for a chat")
         return
     folder = wish.output / "media" if wish.output is not None and wish.files else None
     file = await one.nanobot(folder, zone=zone_named(wish.timezone), channels=renames(wish.channels))
-    if wish.output is not None:
-        (wish.output / "sessions").mkdir(parents=True, exist_ok=True)
-    with _written(None if wish.output is None else wish.output / "sessions" / file.name) as out:
+    path = None if wish.output is None else wish.output / "sessions" / file.name
+    if path is not None:
+        with _telling(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+    with _written(path) as out:
         _write(out, file.lines)
     for loss in file.losses:
-        _say(f"{one.copy.session.key}: not in nanobot's format: {loss}")
+        hint(f"{one.copy.session.key}: not in nanobot's format: {loss}")
 
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[TextIO]:
     """Open standard output, or a new file that appears only once it is whole."""
     if path is None:
-        yield sys.stdout
+        with output() as out:
+            yield out
         return
-    if path.exists():
-        raise Refused(f"expected a file that is not there yet, got {path}")
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with _telling(path):
+        if path.exists():
+            raise Refused(f"expected a file that is not there yet, got {path}")
+        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with draft.open("x", encoding="utf-8", newline="") as out:
                 yield out
@@ -134,24 +139,19 @@ def _written(path: Path | None) -> Iterator[TextIO]:
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except TrunklineError:
+        raise
     except OSError as error:
         raise Unavailable(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write(out: TextIO, lines: Iterable[str]) -> None:
-    try:
-        for line in lines:
-            # A stream that knows no other characters than ASCII shows the rest as escapes.
-            out.write(line if out.encoding.lower() == "utf-8" else _encodable(line, out.encoding))
-        out.flush()
-    except BrokenPipeError:  # a reader that has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(FAILED) from None
-
-
-def _encodable(text: str, encoding: str) -> str:
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _say(text: str) -> None:
-    typer.echo(visible(text), err=True)
+def _write(out: TextIO, pieces: Iterable[str]) -> None:
+    for piece in pieces:
+        # A stream that knows no other characters than ASCII shows the rest as escapes.
+        out.write(encodable(piece, out))

@@ -5,8 +5,6 @@ Exit codes: 0 when every session is here now, 1 when one was skipped, 2 for what
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli import tables
+from gateway.cli.columns import cell
 from gateway.cli.options import FAILED, HELP, Config, Data, Plain, Sentences
+from gateway.cli.printing import plain, print_json, print_lines
+from gateway.cli.sessions.access import with_settings
 from gateway.domain.errors import Refused
 from gateway.domain.keys import check_channel_name
 
 if TYPE_CHECKING:
+    from gateway.config.settings import Settings
     from gateway.ports.moving import Source
     from gateway.sessions.moving import Taken
 
@@ -56,10 +57,11 @@ def nanobot(
     config: Config = None,
 ) -> None:
     """Import nanobot's sessions: its home, a workspace, or a directory of session files."""
-    from gateway.app.moving import now, zone_named
-    from gateway.store.importers.nanobot import NanobotSource
+    from gateway.app.moving import zone_named
+    from gateway.store.nanobot.reader import NanobotSource
+    from gateway.wakeups.clock import SystemClock
 
-    source = NanobotSource(directory, channels=renames(channel), zone=zone_named(timezone), now=now())
+    source = NanobotSource(directory, channels=renames(channel), zone=zone_named(timezone), now=SystemClock().now())
     _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
 
 
@@ -73,10 +75,10 @@ def openworker(
     config: Config = None,
 ) -> None:
     """Import openworker's sessions: its state directory, with coworker.db and conversations."""
-    from gateway.app.moving import now
-    from gateway.store.importers.openworker import OpenworkerSource
+    from gateway.store.openworker.reader import OpenworkerSource
+    from gateway.wakeups.clock import SystemClock
 
-    source = OpenworkerSource(directory, channels=renames(channel), now=now())
+    source = OpenworkerSource(directory, channels=renames(channel), now=SystemClock().now())
     _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
 
 
@@ -89,10 +91,8 @@ def trunkline(
     config: Config = None,
 ) -> None:
     """Import what `trunkline export` wrote in its own format, without loss."""
-    from gateway.store.importers.trunkline import TrunklineSource
+    from gateway.store.jsonl.reader import TrunklineSource
 
-    if str(file) != "-" and not file.is_file():
-        raise Refused(f"expected a file that `trunkline export` wrote, got {file}")
     source = TrunklineSource(sys.stdin.buffer if str(file) == "-" else file)
     _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
 
@@ -109,36 +109,31 @@ def renames(pairs: Sequence[str] | None) -> Mapping[str, str]:
 
 
 def _import(source: Source, *, dry_run: bool, as_json: bool, data: Path | None, config: Path | None) -> None:
-    from gateway.app.moving import import_all
-    from gateway.app.sessions import read_settings
-    from gateway.logs.setup import configure
+    async def work(settings: Settings) -> Sequence[Taken]:
+        from gateway.app.moving import import_all
 
-    settings = read_settings(config, data, os.environ)
-    undo = configure(level="warning", secrets=settings.secrets(), brief=True)
-    try:
         with typer.progressbar(length=source.count(), label="Importing", file=sys.stderr) as bar:
-            work = import_all(settings, source, dry_run=dry_run, told=lambda taken: bar.update(1))
-            taken = asyncio.run(work)
-    finally:
-        undo()
+            return await import_all(settings, source, dry_run=dry_run, told=lambda taken: bar.update(1))
+
+    taken = with_settings(config, data, work)
     if as_json:
-        tables.print_json([tables.plain(asdict(one)) for one in taken])
+        print_json([plain(asdict(one)) for one in taken])
     else:
-        tables.print_lines(_report(taken, dry_run))
-    if any(one.outcome.value == "skipped" for one in taken):
+        print_lines(_report(taken, dry_run))
+    if any(one.is_skipped for one in taken):
         raise typer.Exit(FAILED)
 
 
 def _report(taken: Sequence[Taken], dry_run: bool) -> Iterator[str]:
     for one in taken:
         if one.why or one.repairs or one.notes:
-            yield f"{tables.cell(one.name)}: {one.outcome.value}" + (f": {tables.cell(one.why)}" if one.why else "")
-            yield from (f"  repaired: {tables.cell(repair)}" for repair in one.repairs)
-            yield from (f"  {tables.cell(note)}" for note in one.notes)
+            yield f"{cell(one.name)}: {one.outcome.value}" + (f": {cell(one.why)}" if one.why else "")
+            yield from (f"  repaired: {cell(repair)}" for repair in one.repairs)
+            yield from (f"  {cell(note)}" for note in one.notes)
     if dry_run:
         yield "Nothing was changed; this is what would be done."
     counts = Counter(one.outcome.value for one in taken)
-    done = [one for one in taken if one.outcome.value.startswith("imported")]
+    done = [one for one in taken if one.is_imported]
     rows, files = sum(one.rows for one in done), sum(one.files for one in done)
     told = ", ".join(f"{outcome}: {count}" for outcome, count in sorted(counts.items())) or "no sessions were found"
     yield f"{told[0].upper()}{told[1:]} (rows: {rows}, files: {files})"

@@ -11,41 +11,54 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from gateway.cli import tables
+from gateway.cli.columns import cell
+from gateway.cli.options import FAILED
+from gateway.cli.printing import hint, print_json, print_lines
 from gateway.domain.errors import NotFound
 from gateway.domain.text import whole
 
 if TYPE_CHECKING:
+    from gateway.config.settings import Settings
     from gateway.domain.session import Session
     from gateway.sessions import SessionManager
 
 Json = Annotated[bool, typer.Option("--json", help="Print a list of JSON objects, for programs.")]
 Ref = Annotated[str, typer.Argument(help="A session: its id, the first 6 or more characters of it, or its key.")]
 
-NOTHING_FOUND = 1
-
 T = TypeVar("T")
 
 
-def with_sessions(config: Path | None, data: Path | None, work: Callable[[SessionManager], Awaitable[T]]) -> T:
-    """Open the store, do the work and close it. What is not found is a sentence and an exit code of its own."""
-    from gateway.app.sessions import open_sessions, read_settings
+def with_settings(config: Path | None, data: Path | None, work: Callable[[Settings], Awaitable[T]]) -> T:
+    """Read the settings and do the work. What is not found is a sentence and an exit code of its own."""
+    from gateway.app.sessions import read_settings
     from gateway.logs.setup import configure
-    from gateway.sessions import SessionManager
 
     settings = read_settings(config, data, os.environ)
 
     async def body() -> T:
-        async with open_sessions(settings) as port:
-            return await work(SessionManager(port))
+        return await work(settings)
 
     undo = configure(level="warning", secrets=settings.secrets(), brief=True)
     try:
         return asyncio.run(body())
     except NotFound as error:
         hint(f"trunkline: {error}")
-        raise typer.Exit(NOTHING_FOUND) from None
+        raise typer.Exit(FAILED) from None
     finally:
         undo()
+
+
+def with_sessions(config: Path | None, data: Path | None, work: Callable[[SessionManager], Awaitable[T]]) -> T:
+    """Open the store, do the work and close it."""
+
+    async def body(settings: Settings) -> T:
+        from gateway.app.sessions import open_sessions
+        from gateway.sessions import SessionManager
+
+        async with open_sessions(settings) as port:
+            return await work(SessionManager(port))
+
+    return with_settings(config, data, body)
 
 
 async def find(manager: SessionManager, ref: str) -> Session:
@@ -58,11 +71,6 @@ async def find(manager: SessionManager, ref: str) -> Session:
 def tell(what: str, session: Session, as_json: bool, **more: Any) -> None:
     """Say what was done to a session; a program gets the session, with what `more` there is to know."""
     if as_json:
-        tables.print_json([{**tables.header_data(session), **more}])
+        print_json([{**tables.header_data(session), **more}])
     else:
-        tables.print_lines([f"{what}: {tables.cell(tables.name(session))} ({session.key}, {session.id})"])
-
-
-def hint(text: str) -> None:
-    """Say on standard error what does not belong to the output."""
-    typer.echo(text, err=True)
+        print_lines([f"{what}: {cell(tables.name(session))} ({session.key}, {session.id})"])

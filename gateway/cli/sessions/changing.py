@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli import tables
+from gateway.cli.columns import cell
 from gateway.cli.options import Config, Data
-from gateway.cli.sessions.access import Json, Ref, find, hint, tell, with_sessions
+from gateway.cli.printing import hint
+from gateway.cli.sessions.access import Json, Ref, find, tell, with_sessions
 from gateway.domain.errors import Refused
 from gateway.domain.keys import SessionKey
 from gateway.domain.text import whole
@@ -141,7 +143,7 @@ def _agreed(question: str, ref: str, yes: bool, config: Path | None, data: Path 
         raise Refused("expected --yes, since there is no terminal to ask on")
     session = with_sessions(config, data, lambda manager: find(manager, ref))
     if not yes:
-        what = f"{tables.cell(tables.name(session))} ({session.key}, rows: {session.message_count})"
+        what = f"{cell(tables.name(session))} ({session.key}, rows: {session.message_count})"
         # Outside the loop, where Ctrl-C ends the question at once.
         typer.confirm(question.format(what), abort=True, err=True)
     return session

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli import tables
-from gateway.cli.options import Config, Data
-from gateway.cli.sessions.access import NOTHING_FOUND, Json, Ref, find, hint, with_sessions
+from gateway.cli.options import FAILED, Config, Data
+from gateway.cli.printing import hint, plain, print_json, print_lines, terminal_columns
+from gateway.cli.sessions.access import Json, Ref, find, with_sessions
 from gateway.domain.errors import Refused
 from gateway.domain.text import whole
 from gateway.ports.sessions import SessionPage, SessionQuery
@@ -106,11 +107,11 @@ def search(
     found = with_sessions(config, data, lambda manager: manager.search(text, limit=limit + 1))
     shown = found[:limit]
     if as_json:
-        tables.print_json({**tables.header_data(one.session), "seq": one.seq, "snippet": one.snippet} for one in shown)
+        print_json({**tables.header_data(one.session), "seq": one.seq, "snippet": one.snippet} for one in shown)
     elif shown:
-        tables.print_lines(tables.found_lines(shown, tables.terminal_columns()))
+        print_lines(tables.found_lines(shown, terminal_columns()))
     if not shown:
-        raise typer.Exit(NOTHING_FOUND)
+        raise typer.Exit(FAILED)
     if len(found) > limit:
         hint(f"There are more: --limit {min(limit * 2, MOST)}")
 
@@ -119,11 +120,11 @@ def stats(as_json: Json = False, data: Data = None, config: Config = None) -> No
     """Count sessions and rows by channel."""
     from gateway.app.sessions import count_by_channel
 
-    counted = [tables.plain(count) for count in with_sessions(config, data, count_by_channel)]
+    counted = [plain(count) for count in with_sessions(config, data, count_by_channel)]
     if as_json:
-        tables.print_json(counted)
+        print_json(counted)
     else:
-        tables.print_lines(tables.count_lines(counted, tables.terminal_columns()) if counted else ["No sessions."])
+        print_lines(tables.count_lines(counted, terminal_columns()) if counted else ["No sessions."])
 
 
 async def _page(manager: SessionManager, query: SessionQuery) -> SessionPage:
@@ -136,22 +137,22 @@ async def _page(manager: SessionManager, query: SessionQuery) -> SessionPage:
 
 def _print_page(page: SessionPage, as_json: bool) -> None:
     if as_json:
-        tables.print_json(map(tables.header_data, page.sessions))
+        print_json(map(tables.header_data, page.sessions))
     elif page.sessions:
-        tables.print_lines(tables.session_lines(page.sessions, tables.terminal_columns()))
+        print_lines(tables.session_lines(page.sessions, terminal_columns()))
     else:
-        tables.print_lines(["No sessions."])
+        print_lines(["No sessions."])
     if page.next_cursor is not None:
         hint(f"There are more: --cursor {page.next_cursor}")
 
 
 def _print_session(session: Session, rows: Sequence[Message], as_json: bool) -> None:
     if as_json:
-        tables.print_json([{**tables.header_data(session), "rows": [tables.row_data(row) for row in rows]}])
+        print_json([{**tables.header_data(session), "rows": [tables.row_data(row) for row in rows]}])
         return
-    tables.print_lines(tables.header_lines(session))
+    print_lines(tables.header_lines(session))
     for row in rows:
-        tables.print_lines(["", *tables.row_lines(row)])
+        print_lines(["", *tables.row_lines(row)])
 
 
 def _cut(rows: Sequence[Message], limit: int, *, oldest_first: bool) -> tuple[Sequence[Message], str]:

@@ -1,1 +1,1 @@
-"""Readers of other programs' sessions."""
+"""What readers of other programs' sessions share: damaged lines, SQLite in use, and values of common shapes."""

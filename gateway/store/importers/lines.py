@@ -46,25 +46,32 @@ class Lines:
 
 
 @dataclass(slots=True)
-class _Repairs:
-    """Collects what is told of damage, up to a number."""
+class Repairs:
+    """Collects what is told of damage, up to a number of sentences; `lost` are the lines that cost something."""
 
     told: list[str] = field(default_factory=list)
     untold: int = 0
     lost: list[int] = field(default_factory=list)
 
     def lose(self, number: int, what: str) -> None:
+        """Tell what was wrong with a line of which something was left out."""
         self.tell(number, what)
         if self.lost[-1:] != [number]:
             self.lost.append(number)
 
     def tell(self, number: int, what: str) -> None:
+        """Tell what was wrong with a line."""
+        self.say(f"line {number}: {what}")
+
+    def say(self, sentence: str) -> None:
+        """Tell what was wrong."""
         if len(self.told) < MOST_REPAIRS:
-            self.told.append(f"line {number}: {what}")
+            self.told.append(sentence)
         else:
             self.untold += 1
 
     def all(self) -> list[str]:
+        """Return what was told, and how much more there was to tell."""
         return [*self.told, f"and {self.untold} damages more"] if self.untold else self.told
 
 
@@ -74,7 +81,7 @@ def read_lines(data: bytes, *, first_names: Sequence[str] = ("role", "_type")) -
     `first_names` are the names a row may begin with: by them a row is found that stands behind a torn one in its line.
     Numbers that JSON has no form for (NaN, infinity, thousands of digits) are read as text.
     """
-    repairs = _Repairs()
+    repairs = Repairs()
     start = re.compile(r'\{\s*"(?:' + "|".join(map(re.escape, first_names)) + r')"\s*:')
     objects: list[Line] = []
     for number, raw in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
@@ -83,7 +90,7 @@ def read_lines(data: bytes, *, first_names: Sequence[str] = ("role", "_type")) -
     return Lines(objects=objects, repairs=repairs.all(), lost=repairs.lost)
 
 
-def _text(raw: bytes, number: int, repairs: _Repairs) -> str:
+def _text(raw: bytes, number: int, repairs: Repairs) -> str:
     if b"\0" in raw:
         repairs.tell(number, f"{raw.count(0)} zero bytes, left out")
         raw = raw.replace(b"\0", b"")
@@ -94,7 +101,7 @@ def _text(raw: bytes, number: int, repairs: _Repairs) -> str:
         return raw.decode(errors="replace")
 
 
-def _objects(text: str, number: int, start: re.Pattern[str], repairs: _Repairs) -> Iterator[dict[str, Any]]:
+def _objects(text: str, number: int, start: re.Pattern[str], repairs: Repairs) -> Iterator[dict[str, Any]]:
     values, rest = _values(text, 0)
     if rest < len(text):
         values = [value for value in values if isinstance(value, dict)] + _behind(text, rest, start)

@@ -1,1 +1,0 @@
-"""Sessions written for other programs and for people: pure functions from a copy of a session to lines of text."""

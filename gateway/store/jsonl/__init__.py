@@ -1,0 +1,1 @@
+"""Our own JSON lines: what writes sessions out whole, and what reads them back."""

@@ -1,0 +1,1 @@
+"""openworker's sessions, read from its state directory."""
