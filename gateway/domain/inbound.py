@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -63,7 +63,7 @@ def as_row(inbound: Inbound) -> Message:
         role=Role.USER,
         kind=Kind.CHAT,
         content=inbound.text,
-        sender=inbound.sender,
+        sender=replace(inbound.sender, shared=not inbound.is_direct),
         media=inbound.media,
         event_id=inbound.event_id,
         created_at=inbound.sent_at,

@@ -8,13 +8,19 @@ something; a call's arguments are a JSON object. Only the offending record is le
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.domain.message import Content, Kind, Message, Role, ToolCall
 
 INTERRUPTED = "This tool call was interrupted; whether it took effect is not known."
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+LONGEST_NAME = 64
+"""What OpenAI takes as the name of a tool; models invent others, such as `functions.look`."""
+LONGEST_REUSED = 20
+"""Characters from which on an id of a call is taken to be random."""
 WITHOUT_TEXT = "(a message without text)"
 
 
@@ -34,25 +40,71 @@ class Legal:
     left_out: Sequence[LeftOut]
 
 
-def legalise(rows: Sequence[Message]) -> Legal:
-    """Return the rows in an order and shape every provider takes. Legalising twice changes nothing more."""
+def paired(rows: Sequence[Message]) -> Legal:
+    """Return the rows in an order and shape every provider takes, wherever a history may begin.
+
+    Pairing twice changes nothing more.
+    """
     left_out: list[LeftOut] = []
     results = _results(rows)
     used = {id(result) for result in results.values()}
     legal: list[Message] = []
     for row in rows:
-        if row.role is Role.TOOL:
-            if id(row) not in used:
-                left_out.append(LeftOut(row.seq, "a tool result without a call, or not the last one for it"))
+        if row.role is Role.USER:
+            legal.append(_user(row))
         elif row.role is Role.ASSISTANT:
             legal += _assistant(row, results, left_out)
-        elif row.role is Role.USER:
-            legal.append(_user(row))
+        elif row.role is Role.TOOL:
+            if id(row) not in used:
+                left_out.append(LeftOut(row.seq, "a tool result without a call, or not the last one for it"))
         else:
             left_out.append(LeftOut(row.seq, "the system prompt is built anew each turn"))
-    start = next((place for place, row in enumerate(legal) if row.role is Role.USER), len(legal))
-    left_out += [LeftOut(row.seq, "before the first user message") for row in legal[:start]]
-    return Legal(legal[start:], left_out)
+    return Legal(legal, left_out)
+
+
+def is_paired(messages: Sequence[Message]) -> bool:
+    """Whether every call among paired messages still has its results right behind it, and every result its call.
+
+    Much cheaper than pairing again, which is not needed where whole exchanges were left out.
+    """
+    waiting: list[str] = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            if not waiting or message.tool_call_id != waiting.pop():
+                return False
+        elif waiting:
+            return False
+        elif message.tool_calls:
+            waiting = [call.id for call in reversed(message.tool_calls)]
+    return not waiting
+
+
+def renamed(exchange: Sequence[Message]) -> Sequence[Message]:
+    """Give the calls of a row, and their results, ids that no other row has, as some providers demand.
+
+    Only short ones, such as `call_0`, come again; long ones are random. The new id is made of the row alone, so that it
+    is the same in every request.
+    """
+    if not exchange or all(len(call.id) >= LONGEST_REUSED for call in exchange[0].tool_calls):
+        return exchange
+    seq = exchange[0].seq
+    names = {call.id: f"{call.id}-{seq}" for call in exchange[0].tool_calls if len(call.id) < LONGEST_REUSED}
+    calls = tuple(replace(call, id=names.get(call.id, call.id)) for call in exchange[0].tool_calls)
+    answers = [
+        replace(row, tool_call_id=names[row.tool_call_id]) if row.tool_call_id in names else row for row in exchange[1:]
+    ]
+    return [replace(exchange[0], tool_calls=calls), *answers]
+
+
+def begun(messages: Sequence[Message]) -> Legal:
+    """Return legal messages from the first place where a history may begin.
+
+    That is a user message, or words of the bot right before one.
+    """
+    start = next((place for place, row in enumerate(messages) if row.role is Role.USER), len(messages))
+    if 0 < start < len(messages) and messages[start - 1].role is Role.ASSISTANT and not messages[start - 1].tool_calls:
+        start -= 1
+    return Legal(messages[start:], [LeftOut(row.seq, "before the first user message") for row in messages[:start]])
 
 
 def joined(rows: Sequence[Message]) -> Sequence[Message]:
@@ -63,11 +115,16 @@ def joined(rows: Sequence[Message]) -> Sequence[Message]:
     merged: list[Message] = []
     for row in rows:
         if merged and _may_join(merged[-1], row):
-            content = _together(merged[-1].content, row.content)
-            merged[-1] = replace(merged[-1], content=content, media=merged[-1].media + row.media)
+            merged[-1] = _one(merged[-1], row)
         else:
             merged.append(row)
     return merged
+
+
+def _one(before: Message, after: Message) -> Message:
+    tokens = None if before.tokens is None or after.tokens is None else before.tokens + after.tokens
+    content = _together(before.content, after.content)
+    return replace(before, content=content, media=before.media + after.media, tokens=tokens)
 
 
 def _together(before: Content, after: Content) -> Content:
@@ -100,12 +157,13 @@ def _results(rows: Sequence[Message]) -> dict[tuple[int, str], Message]:
 def _user(row: Message) -> Message:
     has_text = bool(row.text.strip())
     # Most rows are legal as they are, and copying them is what a long replay would spend its time on.
-    if has_text and not row.tool_calls:
+    if has_text and not (row.tool_calls or row.thinking_blocks or row.reasoning_content):
         return row
-    return replace(row, tool_calls=(), content=row.content if has_text else WITHOUT_TEXT)
+    content = row.content if has_text else WITHOUT_TEXT
+    return replace(row, tool_calls=(), thinking_blocks=(), reasoning_content=None, content=content)
 
 
-def _assistant(row: Message, results: dict[tuple[int, str], Message], left_out: list[LeftOut]) -> Iterable[Message]:
+def _assistant(row: Message, results: dict[tuple[int, str], Message], left_out: list[LeftOut]) -> Sequence[Message]:
     calls = _calls(row)
     has_text = bool(row.text.strip())
     if not calls and not has_text:
@@ -113,8 +171,10 @@ def _assistant(row: Message, results: dict[tuple[int, str], Message], left_out: 
         return []
     if has_text and not row.tool_calls:
         return [row]
+    is_whole = calls == row.tool_calls and (has_text or row.content is None)
     answers = [results.get((id(row), call.id)) or _interrupted(row, call) for call in calls]
-    return [replace(row, content=row.content if has_text else None, tool_calls=calls), *answers]
+    said = row if is_whole else replace(row, content=row.content if has_text else None, tool_calls=calls)
+    return [said, *answers]
 
 
 def _calls(row: Message) -> tuple[ToolCall, ...]:
@@ -122,7 +182,13 @@ def _calls(row: Message) -> tuple[ToolCall, ...]:
     if not row.tool_calls:
         return ()
     by_id = {call.id: call for call in row.tool_calls if call.id and call.name}
-    return tuple(replace(call, arguments=_arguments(call.arguments)) for call in by_id.values())
+    return tuple(_sound(call) for call in by_id.values())
+
+
+def _sound(call: ToolCall) -> ToolCall:
+    name, arguments = _NOT_IN_NAMES.sub("_", call.name)[:LONGEST_NAME], _arguments(call.arguments)
+    is_sound = name == call.name and arguments == call.arguments
+    return call if is_sound else replace(call, name=name, arguments=arguments)
 
 
 def _arguments(text: str) -> str:

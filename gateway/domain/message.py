@@ -17,6 +17,14 @@ TOKENS_PER_MESSAGE = 4
 """What a message costs beyond its text (role and delimiters), as OpenAI counts chat messages."""
 
 
+PICTURE_TOKENS = 1_600
+"""What a picture is taken to cost, whatever its size: providers scale it down to about this (Anthropic's figure)."""
+
+
+KEPT = "m_"
+"""What a reference of the media store begins with; no platform's does."""
+
+
 class Role(StrEnum):
     """Who speaks in a row."""
 
@@ -63,6 +71,8 @@ class Sender:
     id: str
     name: str = ""
     is_bot: bool = False
+    shared: bool = False
+    """Whether others read and write there too, so that the model must be told who speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +87,13 @@ class MediaRef:
     name: str = ""
     mime: str = ""
     size_bytes: int | None = None
+    width: int | None = None
+    height: int | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its bytes are in the media store, and not only with the channel it came from."""
+        return self.ref.startswith(KEPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +157,17 @@ def text_of(content: Content) -> str:
     )
 
 
+def pictures_in(message: Message) -> int:
+    """Return how many pictures stand in a row itself, which cost the same whatever their size."""
+    if message.content is None or isinstance(message.content, str):
+        return 0
+    return sum(_is_picture(block) for block in message.content)
+
+
+def _is_picture(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") in ("image_url", "image")
+
+
 def countable_text(message: Message) -> str:
     """Return everything of a row that costs the model tokens, as one text to count.
 
@@ -151,7 +179,7 @@ def countable_text(message: Message) -> str:
         pieces += [
             json.dumps(block, ensure_ascii=False, default=str)
             for block in message.content
-            if not (isinstance(block, Mapping) and block.get("type") in ("text", "image_url", "image"))
+            if not (_is_picture(block) or (isinstance(block, Mapping) and block.get("type") == "text"))
         ]
     pieces += [text for block in message.thinking_blocks if isinstance(text := block.get("thinking"), str)]
     return "\n".join(piece for piece in pieces if piece)

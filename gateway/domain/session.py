@@ -37,6 +37,7 @@ class Session:
     parent_id: str | None = None
     consolidated_through: int = 0
     replay_from: int = 0
+    revision: int = 0
     compaction: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 

@@ -52,6 +52,15 @@ def one_line(text: str) -> str:
     return inert(" ".join(text.split()))
 
 
+def size(count: float) -> str:
+    """Return a number of bytes as people write it, in thousands, as disks are sold: `214 kB`."""
+    for unit in ("B", "kB", "MB"):
+        if round(count) < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
 def last_cut(text: str, start: int, limit: int) -> int:
     """Return the last place up to `limit` where a cut parts nothing that a person sees as one character.
 

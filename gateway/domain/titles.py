@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from gateway.domain.announce import scrubbed
 from gateway.domain.errors import Refused
 from gateway.domain.message import Kind, Message, Role
-from gateway.domain.sanitize import sanitized, without_thinking
+from gateway.domain.scrub import for_people, words_of
 from gateway.domain.text import whole
 
 LONGEST_TITLE = 120
@@ -50,13 +49,13 @@ def edited_title(text: str) -> str:
 
 def first_line_title(text: str) -> str:
     """Return the first line of a message that says something, at most 60 characters."""
-    line = next((line for line in sanitized(text).split("\n") if line.strip()), "")
+    line = next((line for line in for_people(text).split("\n") if line.strip()), "")
     return " ".join(line.split())[:LONGEST_FIRST_LINE].rstrip()
 
 
 def generated_title(answer: str) -> str | None:
     """Return the title in a model's answer, or None if it holds none."""
-    title = " ".join(without_thinking(answer).split()).strip(_QUOTES).removesuffix(".")
+    title = " ".join(for_people(answer).split()).strip(_QUOTES).removesuffix(".")
     if not title or title.upper() == NO_TOPIC or len(title) > 80:
         return None
     return title[:LONGEST_FIRST_LINE].rstrip()
@@ -64,7 +63,11 @@ def generated_title(answer: str) -> str | None:
 
 def preview_text(text: str) -> str:
     """Return the beginning of a text on one line, at most 120 characters."""
-    line = " ".join(sanitized(whole(text)).split())
+    return _beginning(for_people(whole(text)))
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
     return line if len(line) <= LONGEST_PREVIEW else line[: LONGEST_PREVIEW - 1].rstrip() + "…"
 
 
@@ -74,7 +77,7 @@ def preview(rows: Iterable[Message]) -> str:
     for row in rows:
         if row.marks or row.kind in (Kind.COMMAND, Kind.NOTICE):
             continue
-        text = preview_text(scrubbed(row.text) if row.kind is Kind.ANNOUNCEMENT else row.text)
+        text = _beginning(whole(words_of(row))) if row.kind is Kind.ANNOUNCEMENT else preview_text(row.text)
         if row.role is Role.USER and text:
             return text
         if row.role is Role.ASSISTANT and not fallback:

@@ -62,3 +62,5 @@ class Usage:
     cached_tokens: int = 0
     written_tokens: int = 0
     output_tokens: int = 0
+    counted_tokens: int = 0
+    """What we had counted the input to be, before the call."""

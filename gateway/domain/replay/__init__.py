@@ -1,0 +1,1 @@
+"""What of a session the model is sent: pure functions from stored rows to a legal, bounded, stable history."""
