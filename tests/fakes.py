@@ -22,11 +22,10 @@ from gateway.ports.model import (
     ModelRequest,
     Style,
     TextDelta,
-    ToolCallRequested,
     UsageReported,
 )
 
-Step = str | tuple[str, FinishReason] | BaseException | Sequence[ToolCallRequested | str | BaseException]
+Step = str | tuple[str, FinishReason] | BaseException | Sequence[ModelEvent | str | BaseException]
 """What the fake model does next: say it, say it and stop for a reason, raise it, or do several things one by one."""
 
 
@@ -129,12 +128,15 @@ class FakeModel(Model):
         self.steps: list[Step] = list(steps)
         self.requests: list[ModelRequest] = []
         self.window = window
+        self.input_tokens = 1
         self.otherwise: Callable[[ModelRequest], str] = lambda request: f"answer to {request.messages[-1].text}"
         self.gate = asyncio.Event()
         self.gate.set()
 
     def info(self, model: str) -> ModelInfo:
-        return ModelInfo(provider="fake", name=model, window=self.window, max_output=100, style=Style.OPENAI)
+        return ModelInfo(
+            provider="fake", name=model, window=self.window, max_output=100, style=Style.OPENAI, vision=True
+        )
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
@@ -147,7 +149,9 @@ class FakeModel(Model):
             if isinstance(piece, BaseException):
                 raise piece
             yield TextDelta(piece) if isinstance(piece, str) else piece
-        yield UsageReported(Usage(provider="fake", model=request.model, input_tokens=1, output_tokens=1))
+        yield UsageReported(
+            Usage(provider="fake", model=request.model, input_tokens=self.input_tokens, output_tokens=1)
+        )
         yield Finish(reason)
 
     async def complete(self, request: ModelRequest) -> str:

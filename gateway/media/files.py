@@ -80,8 +80,16 @@ class FileMedia(Media):
         try:
             async with self._guard.keeping():
                 await blocking(self._folder.take, draft)
+                width, height = await blocking(self._folder.picture_size, sha256)
                 return await self._index.add(
-                    StoredMedia(ref=ref, meta=meta, size_bytes=draft.size_bytes, sha256=sha256)
+                    StoredMedia(
+                        ref=ref,
+                        meta=meta,
+                        size_bytes=draft.size_bytes,
+                        sha256=sha256,
+                        width=width,
+                        height=height,
+                    )
                 )
         except TrunklineError:
             await self._tidy(sha256)

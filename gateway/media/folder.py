@@ -9,10 +9,13 @@ import hashlib
 import os
 import re
 import secrets
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
+
+import imagesize
 
 from gateway.domain.errors import NotFound
 
@@ -37,6 +40,14 @@ class Folder:
             file.close()
             raise NotFound("the bytes of this file are damaged")
         return file
+
+    def picture_size(self, sha256: str) -> tuple[int | None, int | None]:
+        """Return width and height of a picture, in pixels, by what its first bytes say; None for anything else."""
+        try:
+            width, height = imagesize.get(self._place(sha256))
+        except (ValueError, struct.error, OSError):
+            return None, None
+        return (width, height) if width > 0 and height > 0 else (None, None)
 
     def remove(self, sha256s: Iterable[str]) -> int:
         """Remove files and return how many were there."""

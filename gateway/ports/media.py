@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gateway.domain.message import KEPT, MediaRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +29,20 @@ class StoredMedia:
     meta: MediaMeta
     size_bytes: int
     sha256: str
+    width: int | None = None
+    height: int | None = None
+    """In pixels, for a picture whose size could be read."""
 
 
 def media_ref(session_id: str, sha256: str) -> str:
     """Return the reference of these bytes in this session: the same one whenever they are kept again."""
-    return "m_" + hashlib.sha256(f"{session_id}\n{sha256}".encode()).hexdigest()[:16]
+    return KEPT + hashlib.sha256(f"{session_id}\n{sha256}".encode()).hexdigest()[:16]
+
+
+def kept_as(media: MediaRef, stored: StoredMedia) -> MediaRef:
+    """Return what a row says of a file once it is kept."""
+    size = stored.size_bytes
+    return replace(media, ref=stored.ref, size_bytes=size, width=stored.width, height=stored.height)
 
 
 class Media(ABC):
@@ -63,6 +75,13 @@ class Media(ABC):
     @abstractmethod
     async def usage(self, scope: str | None = None) -> int:
         """Return the bytes kept for one session, or for all; what sessions share is counted once."""
+
+    @abstractmethod
+    async def sweep(self, older_than: timedelta, now: datetime) -> int:
+        """Remove the bytes that kills and deleted sessions left behind, if they are older than that; return how many.
+
+        `older_than` must be more than a stream may pause.
+        """
 
 
 class MediaIndex(ABC):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.domain import turn
-from gateway.domain.message import Message
+from gateway.domain.message import PICTURE_TOKENS, Message
 from gateway.ports.tools import ToolSpec
 
 
@@ -30,19 +30,47 @@ class ModelInfo:
     style: Style
     vision: bool = False
     tools: bool = True
+    thinking: bool = True
+    """Whether its own thinking may be sent back to it."""
     writes: bool = True
     """Whether it can be asked to write something new; the built-in models only repeat."""
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The bytes of a picture, of a type that every provider takes."""
+
+    mime: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """What is sent after the messages and is another each turn, so that what stands before it can be cached."""
+
+    text: str = ""
+    pictures: Sequence[Picture] = ()
+
+    @property
+    def picture_tokens(self) -> int:
+        """What the pictures are taken to cost; providers scale them to about this."""
+        return PICTURE_TOKENS * len(self.pictures)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One call. `messages` are legal for the model's style; `system` is never among them."""
+    """One call. `messages` are legal for the model's style; `system` is never among them.
+
+    `counted_tokens` is what we count all of it as, to be compared with what is reported.
+    """
 
     model: str
     messages: Sequence[Message]
     system: str = ""
     tools: Sequence[ToolSpec] = ()
     max_output: int | None = None
+    tail: Tail = Tail()
+    counted_tokens: int = 0
 
 
 class FinishReason(StrEnum):

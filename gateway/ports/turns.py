@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from gateway.domain.inbound import Inbound
-from gateway.domain.message import Message
+from gateway.domain.message import MediaRef, Message
 from gateway.domain.outbound import NewDelivery
 from gateway.domain.turn import Turn, TurnState, Usage, Waiting
 from gateway.ports.leases import Lease
@@ -74,6 +74,18 @@ class Turns(ABC):
     @abstractmethod
     async def due(self, channels: Sequence[str], limit: int) -> Sequence[str]:
         """Return ids of sessions of these channels that have work and no live lease, longest waiting first."""
+
+    @abstractmethod
+    async def keep_media(self, turn: Turn, lease: Lease, seq: int, media: Sequence[MediaRef]) -> None:
+        """Say of a row of the turn where its files are now that they are kept; nothing else of it changes."""
+
+    @abstractmethod
+    async def counts(self, provider: str, model: str, limit: int) -> Sequence[tuple[int, int]]:
+        """Return the input tokens of a model's latest calls, newest first: as we counted and as it reported them."""
+
+    @abstractmethod
+    async def latest_usage(self, session_id: str) -> Usage | None:
+        """Return what the session's latest call cost, or None if it made none."""
 
     @abstractmethod
     async def forget(self) -> int:

@@ -1,10 +1,11 @@
 """The one session manager all channels share.
 
-It keeps nothing in memory between calls: every verb is a transaction of the store, durable when it returns, so there is
-nothing to flush, and thousands of idle chats cost nothing. Usable alone:
+Every verb is a transaction of the store, durable when it returns, so there is nothing to flush, and thousands of idle
+chats cost nothing; what replays of the sessions used last were made of is kept, within a bound. Usable alone:
 
-    async with open_store("sqlite:///chats.db", clock=SystemClock(), make_id=make_id, count=O200kCounter()) as store:
-        manager = SessionManager(store.sessions)
+    count = O200kCounter()
+    async with open_store("sqlite:///chats.db", clock=SystemClock(), make_id=make_id, count=count) as store:
+        manager = SessionManager(store.sessions, count)
         session = await manager.open(SessionKey("api", "42"))
 """
 
@@ -16,11 +17,13 @@ from gateway.domain.errors import Refused
 from gateway.domain.keys import SessionKey
 from gateway.domain.message import Mark, Message, Role
 from gateway.domain.origins import Origin
-from gateway.domain.replay import Replay, build
+from gateway.domain.replay.pipeline import Replay, Terms
 from gateway.domain.retention import Retention, recent_legal_suffix
 from gateway.domain.session import Session
 from gateway.domain.titles import TitleSource, edited_title
 from gateway.ports.sessions import Found, NewSession, SessionPage, SessionQuery, Sessions
+from gateway.ports.tokens import TokenCounter
+from gateway.sessions.replays import Replays
 
 PAGE = 200
 """Rows read at a time."""
@@ -36,8 +39,10 @@ class SessionManager:
     that is not there and `Refused` for input that cannot be.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, count: TokenCounter) -> None:
+        """Keep sessions in `sessions`; `count` counts what a replay adds to rows, as the store counts the rows."""
         self._sessions = sessions
+        self._replays = Replays(sessions, count)
 
     async def open(self, key: SessionKey, new: NewSession = _FRESH) -> Session:
         """Return the open session of a key, made from `new` if there is none."""
@@ -73,9 +78,16 @@ class SessionManager:
         """Return titles and rows that hold all the words, the best match first."""
         return await self._sessions.search(words, limit=limit)
 
-    async def replay(self, session: Session, *, budget: int) -> Replay:
-        """Return what a model with room for `budget` tokens is sent of the session."""
-        return build(await self._newest(session, budget), budget=budget)
+    async def replay(self, session_id: str, terms: Terms) -> Replay:
+        """Return what a model is sent of the session under these terms, whose `begin` is the session's own.
+
+        It begins where the last one did as long as that fits the budget; where it begins now is stored.
+        """
+        return await self._replays.replay(session_id, terms)
+
+    async def explain(self, session_id: str, terms: Terms) -> Replay:
+        """Return what would be sent, and of every row that would not be, why; nothing changes by asking."""
+        return await self._replays.explain(session_id, terms)
 
     async def rename(self, session_id: str, title: str) -> Session:
         """Give the session a title of somebody's own, which nothing replaces but another one."""
@@ -146,18 +158,3 @@ class SessionManager:
             rows += page
             after = page[-1].seq
         return rows
-
-    async def _newest(self, session: Session, budget: int) -> Sequence[Message]:
-        pages: list[Sequence[Message]] = []
-        before: int | None = None
-        spent, has_question = 0, False
-        # A turn with a long run of tool rounds can fill a budget by itself: go on until its question is there too.
-        while spent <= budget or not has_question:
-            page = await self._sessions.page(session.id, before=before, limit=PAGE)
-            pages.append(page)
-            spent += sum(row.tokens or 0 for row in page)
-            has_question = has_question or any(row.role is Role.USER for row in page)
-            if len(page) < PAGE:
-                break
-            before = page[0].seq
-        return [row for page in reversed(pages) for row in page]

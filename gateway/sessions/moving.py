@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gateway.domain.errors import NotFound, Refused, TrunklineError
 from gateway.domain.message import MediaRef, Message
-from gateway.ports.media import Media, MediaMeta
+from gateway.ports.media import Media, MediaMeta, kept_as
 from gateway.ports.moving import FoundSession, LocalFile, Source
 from gateway.ports.sessions import Restored, SessionCopy, Sessions
 
@@ -132,7 +132,7 @@ class Importer:
             except (Refused, _Unreadable) as error:
                 lost.append(f"the file {named.name or named.kind} is not copied: {error}")
             else:
-                kept[named.ref] = replace(named, ref=stored.ref, size_bytes=stored.size_bytes)
+                kept[named.ref] = kept_as(named, stored)
         return kept, lost
 
 

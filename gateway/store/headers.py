@@ -32,7 +32,7 @@ DECODED_KEPT = 16_384
 COLUMNS = (
     "id", "key", "workspace", "agent", "model", "mode", "title", "title_source", "preview", "message_count",
     "created_at", "updated_at", "closed_at", "extra_roots", "grants", "pinned", "archived", "origin", "parent_id",
-    "consolidated_through", "replay_from", "compaction", "metadata",
+    "consolidated_through", "replay_from", "revision", "compaction", "metadata",
 )  # fmt: skip
 """The columns of a header, in the order `decode_columns` takes them."""
 
@@ -100,7 +100,7 @@ def decode_columns(values: Sequence[Any]) -> Session:
     (
         id, key, workspace, agent, model, mode, title, title_source, preview, message_count, created_at, updated_at,
         closed_at, extra_roots, grants, pinned, archived, origin, parent_id, consolidated_through, replay_from,
-        compaction, metadata,
+        revision, compaction, metadata,
     ) = values  # fmt: skip
     return Session(
         id=id,
@@ -126,6 +126,7 @@ def decode_columns(values: Sequence[Any]) -> Session:
         # An offset that is none reads as the beginning: too much of a history is sent rather than too little.
         consolidated_through=consolidated_through if isinstance(consolidated_through, int) else _no_offset(id),
         replay_from=replay_from if isinstance(replay_from, int) else _no_offset(id),
+        revision=revision if isinstance(revision, int) else 0,
         compaction={} if compaction == "{}" else from_json(compaction, {}, "compaction", id),
         metadata={} if metadata == "{}" else from_json(metadata, {}, "metadata", id),
     )

@@ -16,22 +16,25 @@ from gateway.store.codec import to_micros
 from gateway.store.database import Transaction
 from gateway.store.headers import COLUMNS, decode_columns
 
+_ROWS = f"SELECT {', '.join(rows.COLUMNS)} FROM messages WHERE session_id = ?"
+_ABOVE = f"{_ROWS} AND seq > ? ORDER BY seq LIMIT ?"
+_BELOW = f"{_ROWS} AND seq < ? ORDER BY seq DESC LIMIT ?"
+_SEQ = rows.COLUMNS.index("seq")
+
 
 def page(tx: Transaction, session_id: str, *, before: int | None, after: int | None, limit: int) -> Sequence[Message]:
     """Return rows in order of seq, marks attached."""
     check_limit(limit, at_least=0)
     if after is not None:
-        found = tx.all(
-            "SELECT * FROM messages WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?", session_id, after, limit
-        )
+        found = tx.values(_ABOVE, session_id, after, limit)
     else:
-        below = before if before is not None else 1 << 62
-        newest = "SELECT * FROM messages WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-        found = tx.all(newest, session_id, below, limit)[::-1]
+        found = tx.values(_BELOW, session_id, before if before is not None else 1 << 62, limit)[::-1]
     if not found:
         return ()
-    hidden = marks(tx, session_id, found[0]["seq"], found[-1]["seq"])
-    return [rows.decode(row, hidden.get(row["seq"], frozenset())) for row in found]
+    hidden = marks(tx, session_id, found[0][_SEQ], found[-1][_SEQ])
+    if not hidden:
+        return [rows.decode_values(values) for values in found]
+    return [rows.decode_values(values, hidden.get(values[_SEQ], frozenset())) for values in found]
 
 
 def sessions(tx: Transaction, query: SessionQuery) -> SessionPage:

@@ -16,8 +16,8 @@ ASKED_AT_ONCE = 500
 """How many values one statement takes; engines have a limit."""
 
 _INSERT = """
-INSERT INTO media (ref, session_id, sha256, kind, name, mime, size_bytes, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING
+INSERT INTO media (ref, session_id, sha256, kind, name, mime, size_bytes, width, height, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _USAGE = """
 SELECT coalesce(sum(size_bytes), 0) AS bytes
@@ -69,7 +69,8 @@ def _add(tx: Transaction, stored: StoredMedia, moment: int) -> StoredMedia:
         # Nothing would ever remove the row again.
         raise NotFound(f"the session {meta.session_id!r} was deleted")
     texts = (whole(text) for text in (meta.kind, meta.name, meta.mime))
-    tx.execute(_INSERT, stored.ref, meta.session_id, stored.sha256, *texts, stored.size_bytes, moment)
+    size = (stored.size_bytes, stored.width, stored.height)
+    tx.execute(_INSERT, stored.ref, meta.session_id, stored.sha256, *texts, *size, moment)
     row = tx.one("SELECT * FROM media WHERE session_id = ? AND sha256 = ?", meta.session_id, stored.sha256)
     if row is None:
         raise Refused(f"expected a reference of these bytes, got {stored.ref!r}, which names others")
@@ -86,4 +87,11 @@ def _used(tx: Transaction, sha256s: Collection[str]) -> set[str]:
 
 def _stored(row: Row) -> StoredMedia:
     meta = MediaMeta(session_id=row["session_id"], kind=row["kind"], name=row["name"], mime=row["mime"])
-    return StoredMedia(ref=row["ref"], meta=meta, size_bytes=row["size_bytes"], sha256=row["sha256"])
+    return StoredMedia(
+        ref=row["ref"],
+        meta=meta,
+        size_bytes=row["size_bytes"],
+        sha256=row["sha256"],
+        width=row["width"],
+        height=row["height"],
+    )

@@ -28,7 +28,7 @@ _WAITS = """
 SELECT 1 FROM turns WHERE session_id = ? AND state IN ('running', 'waiting')
 UNION ALL SELECT 1 FROM inbox WHERE session_id = ? AND state = 'pending' LIMIT 1
 """
-_MARK = "INSERT INTO message_marks (session_id, seq, mark, marked_at) VALUES (?, ?, ?, ?)"
+_MARK = "INSERT INTO message_marks (session_id, seq, mark, marked_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 def attach(tx: Transaction, session_id: str, key: SessionKey) -> Session:
@@ -88,6 +88,7 @@ def restore(tx: Transaction, carried: SessionCopy, now: datetime) -> Restored:
         for mark in sorted(row.marks):
             tx.execute(_MARK, session.id, row.seq, mark, to_micros(row.created_at or now))
     _name(tx, session, carried.rows)
+    tx.execute("UPDATE sessions SET revision = ? WHERE id = ?", session.revision, session.id)
     return restored
 
 

@@ -43,7 +43,8 @@ def set_title(tx: Transaction, session_id: str, title: str, source: TitleSource)
 
 
 def refresh_names(tx: Transaction, session_id: str) -> None:
-    """Make the preview and a first-line title again, after rows were hidden or moved: neither shows what is hidden."""
+    """Make what was made of the rows again, after some were hidden or moved: nothing may show what is hidden."""
+    tx.execute("UPDATE sessions SET revision = revision + 1 WHERE id = ?", session_id)
     head = listing.page(tx, session_id, before=None, after=0, limit=ROWS_LOOKED_AT)
     text = preview(head)
     if not text and len(head) == ROWS_LOOKED_AT:

@@ -7,30 +7,41 @@ cannot be read costs what it held, never the row.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from gateway.domain.message import (
+    PICTURE_TOKENS,
+    SCHEMA_VERSION,
     TOKENS_PER_MESSAGE,
-    Content,
     Kind,
     Mark,
+    MediaRef,
     Message,
     Role,
     ToolCall,
     countable_text,
+    pictures_in,
 )
 from gateway.domain.text import whole
 from gateway.ports.tokens import TokenCounter
+from gateway.store import damage
 from gateway.store.codec import ATTACHMENTS, MEDIA, SENDER, from_json, from_micros, parsed, to_json, to_micros
 from gateway.store.database import Row, Transaction
 
-E = TypeVar("E", bound=StrEnum)
+_ROLES = {role.value: role for role in Role}
+_KINDS = {kind.value: kind for kind in Kind}
+_LATEST = 1 << 57
+"""A time in microseconds that is well within what a `datetime` holds."""
 
 _PLAIN = ("tool_call_id", "name", "reasoning_content", "provider", "model", "runtime_context")
+
+COLUMNS = (
+    "session_id", "seq", "v", "role", "kind", "content", "body", "turn_id", "event_id", "tokens", "created_at",
+)  # fmt: skip
+"""The columns of a row, in the order `decode_values` takes them."""
 
 _INSERT = """
 INSERT INTO messages (session_id, seq, v, role, kind, content, body, turn_id, event_id, tokens, created_at)
@@ -42,7 +53,8 @@ def counted(message: Message, count: TokenCounter) -> Message:
     """Return the row with its token count, which is made once, here."""
     if message.tokens is not None:
         return message
-    return replace(message, tokens=count(countable_text(message)) + TOKENS_PER_MESSAGE)
+    tokens = count(countable_text(message)) + TOKENS_PER_MESSAGE + PICTURE_TOKENS * pictures_in(message)
+    return replace(message, tokens=tokens)
 
 
 async def count_off_the_loop(
@@ -59,56 +71,101 @@ def insert(tx: Transaction, session_id: str, row: Message, seq: int, now: dateti
     tx.execute(_INSERT, session_id, seq, *columns(row, now))
 
 
+def keep_media(tx: Transaction, session_id: str, seq: int, media: Sequence[MediaRef]) -> None:
+    """Replace where the files of a row are; what a damaged row holds is left alone."""
+    row = tx.one("SELECT body FROM messages WHERE session_id = ? AND seq = ?", session_id, seq)
+    body = from_json(row["body"], {}, "row", f"{session_id}#{seq}") if row else {}
+    if body.get("media"):
+        text = to_json({**body, "media": MEDIA.dump_python(tuple(media), exclude_defaults=True)})
+        tx.execute("UPDATE messages SET body = ? WHERE session_id = ? AND seq = ?", text, session_id, seq)
+        # Whoever keeps the row worked out has it with the old addresses.
+        tx.execute("UPDATE sessions SET revision = revision + 1 WHERE id = ?", session_id)
+
+
 def decode(row: Row, marks: frozenset[Mark] = frozenset()) -> Message:
-    """Return the message a stored row holds.
+    """Return the message a stored row holds."""
+    return decode_values([row[name] for name in COLUMNS], marks)
+
+
+def decode_values(values: Sequence[Any], marks: frozenset[Mark] = frozenset()) -> Message:
+    """Return the message that the values of `COLUMNS` hold; what a replay does thousands of times.
 
     A field that is damaged costs itself; an unknown role or kind, as a newer release may write, makes the row a notice,
     which people see and no model is sent.
     """
-    stored = row["body"]
-    body = {} if stored is None else from_json(stored, {}, "row", f"{row['session_id']}#{row['seq']}")
-    role, kind = _known(Role, row["role"]), _known(Kind, row["kind"])
+    session_id, seq, v, role_name, kind_name, content, body, turn_id, event_id, tokens, created_at = values
+    role, kind = _ROLES.get(role_name), _KINDS.get(kind_name)
+    # Most rows hold little in their body: only what is there is looked at.
+    more = {} if body is None else _from_body(body, session_id, seq)
+    if content is not None and not isinstance(content, str):
+        content = _mended(content, session_id, seq)
     return Message(
         role=role or Role.SYSTEM,
         kind=kind if role and kind else Kind.NOTICE,
-        content=_content(body, row["content"]),
-        tool_calls=_tool_calls(body.get("tool_calls")),
-        thinking_blocks=tuple(block for block in _list(body.get("thinking_blocks")) if isinstance(block, dict)),
-        sender=parsed(SENDER, body.get("sender")),
-        media=parsed(MEDIA, body.get("media")) or (),
-        attachments=parsed(ATTACHMENTS, body.get("attachments")) or (),
-        extra=extra if isinstance(extra := body.get("extra"), dict) else {},
-        seq=row["seq"],
-        v=row["v"],
-        turn_id=row["turn_id"],
-        event_id=row["event_id"],
-        created_at=from_micros(row["created_at"], f"{row['session_id']}#{row['seq']}"),
-        tokens=row["tokens"] if isinstance(row["tokens"], int) else None,
+        content=more.pop("content", content),
+        seq=seq,
+        v=v if isinstance(v, int) else SCHEMA_VERSION,
+        turn_id=turn_id,
+        event_id=event_id,
+        created_at=_moment(created_at, session_id, seq),
+        tokens=tokens if isinstance(tokens, int) else None,
         marks=marks,
-        **{field: value if isinstance(value := body.get(field), str) else None for field in _PLAIN},
+        **more,
     )
 
 
-def _known(enum: type[E], value: object) -> E | None:
-    return enum(value) if value in [member.value for member in enum] else None
+def _from_body(body: str, session_id: str, seq: int) -> dict[str, Any]:
+    stored = from_json(body, {}, "row", f"{session_id}#{seq}")
+    found = {name: read(value) for name, value in stored.items() if (read := _READERS.get(name)) is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def _content(body: Mapping[str, Any], text: str | None) -> Content:
-    blocks = body.get("content")
-    return [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else text
+def _mended(content: object, session_id: str, seq: int) -> str:
+    damage.tell("text", f"{session_id}#{seq}")
+    return content.decode("utf-8", "replace") if isinstance(content, bytes) else str(content)
+
+
+def _moment(micros: Any, session_id: str, seq: int) -> datetime:
+    is_moment = isinstance(micros, int) and 0 <= micros < _LATEST
+    return from_micros(micros, "" if is_moment else f"{session_id}#{seq}")
+
+
+def _text(stored: object) -> str | None:
+    return stored if isinstance(stored, str) else None
+
+
+def _blocks(stored: object) -> list[dict[str, Any]] | None:
+    return [block for block in stored if isinstance(block, dict)] if isinstance(stored, list) else None
+
+
+def _thinking(stored: object) -> tuple[dict[str, Any], ...]:
+    return tuple(_blocks(stored) or ())
+
+
+def _object(stored: object) -> dict[str, Any] | None:
+    return stored if isinstance(stored, dict) else None
 
 
 def _tool_calls(stored: object) -> tuple[ToolCall, ...]:
-    fields = [call for call in _list(stored) if isinstance(call, list) and len(call) == 3]
+    calls = stored if isinstance(stored, list) else ()
     return tuple(
-        ToolCall(id=id, name=name, arguments=arguments)
-        for id, name, arguments in fields
-        if isinstance(id, str) and isinstance(name, str) and isinstance(arguments, str)
+        ToolCall(id=call[0], name=call[1], arguments=call[2])
+        for call in calls
+        if isinstance(call, list) and len(call) == 3 and all(isinstance(field, str) for field in call)
     )
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "content": _blocks,
+    "tool_calls": _tool_calls,
+    "thinking_blocks": _thinking,
+    "sender": lambda stored: parsed(SENDER, stored),
+    "media": lambda stored: parsed(MEDIA, stored),
+    "attachments": lambda stored: parsed(ATTACHMENTS, stored),
+    "extra": _object,
+    **dict.fromkeys(_PLAIN, _text),
+}
+"""How each part of a body is read; None leaves the field at its default."""
 
 
 def columns(row: Message, now: datetime) -> tuple[Any, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from gateway.domain.errors import LeaseLost
 from gateway.domain.inbound import Inbound, as_row
 from gateway.domain.keys import Route, SessionKey
-from gateway.domain.message import Message
+from gateway.domain.message import MediaRef, Message
 from gateway.domain.outbound import NewDelivery
 from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
 from gateway.ports.clock import Clock
@@ -120,6 +121,26 @@ class SqlTurns(Turns):
 
         return await self._database.read(work)
 
+    async def keep_media(self, turn: Turn, lease: Lease, seq: int, media: Sequence[MediaRef]) -> None:
+        def work(tx: Transaction) -> None:
+            _check(tx, turn, lease)
+            rows.keep_media(tx, turn.session_id, seq, media)
+
+        await self._database.write(work)
+
+    async def counts(self, provider: str, model: str, limit: int) -> Sequence[tuple[int, int]]:
+        sql = """
+        SELECT counted_tokens, input_tokens FROM usage
+        WHERE provider = ? AND model = ? AND counted_tokens > 0 ORDER BY created_at DESC, number DESC LIMIT ?
+        """
+        found = await self._database.read(lambda tx: tx.values(sql, provider, model, limit))
+        return [(counted, reported) for counted, reported in found]
+
+    async def latest_usage(self, session_id: str) -> Usage | None:
+        sql = "SELECT * FROM usage WHERE session_id = ? ORDER BY created_at DESC, number DESC LIMIT 1"
+        row = await self._database.read(lambda tx: tx.one(sql, session_id))
+        return None if row is None else Usage(**{field.name: row[field.name] for field in fields(Usage)})
+
     async def forget(self) -> int:
         return await self._database.write(lambda tx: inbox.forget(tx, self._clock.now()))
 
@@ -227,8 +248,8 @@ def _store_usage(tx: Transaction, turn: Turn, usage: Usage, now: int) -> None:
     tx.execute(
         """
         INSERT INTO usage (turn_id, number, session_id, provider, model, input_tokens, cached_tokens, written_tokens,
-                           output_tokens, created_at)
-        SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM usage WHERE turn_id = ?
+                           output_tokens, counted_tokens, created_at)
+        SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM usage WHERE turn_id = ?
         """,
         turn.id,
         turn.session_id,
@@ -238,6 +259,7 @@ def _store_usage(tx: Transaction, turn: Turn, usage: Usage, now: int) -> None:
         usage.cached_tokens,
         usage.written_tokens,
         usage.output_tokens,
+        usage.counted_tokens,
         now,
         turn.id,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from gateway.domain.errors import LeaseLost
 from gateway.domain.keys import Route
-from gateway.domain.message import Message, Role
+from gateway.domain.message import MediaRef, Message, Role
 from gateway.domain.outbound import DeliveryState
 from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
 from gateway.ports.leases import Lease, session_lease
@@ -318,3 +319,36 @@ async def test_two_runners_that_race_for_a_session_leave_each_answer_once(store:
     await asyncio.gather(*(runner(f"r{n}") for n in range(4)))
     assert await texts(store, session_id) == [*(f"q{n}" for n in range(12)), "last", "done"]
     assert len(await store.outbox.list()) == 1
+
+
+async def test_what_calls_cost_is_kept_with_what_they_were_counted_as(store: Store) -> None:
+    turn, lease = await begun(store)
+    session_id = turn.session_id
+    assert await store.turns.latest_usage(session_id) is None
+    for n in (1, 2):
+        usage = Usage(provider="p", model="m", input_tokens=100 * n, cached_tokens=n, counted_tokens=90)
+        await store.turns.append_round(turn, lease, [], usage)
+    assert await store.turns.counts("p", "m", 5) == [(90, 200), (90, 100)]
+    assert await store.turns.counts("p", "m", 1) == [(90, 200)]
+    assert await store.turns.counts("p", "other", 5) == []
+    assert await store.turns.latest_usage(session_id) == usage
+
+
+async def test_where_a_turns_files_are_kept_is_written_down_and_nothing_else_changes(store: Store) -> None:
+    inbound = replace(message("look", 1), media=(MediaRef(ref="F1", kind="image", name="a.png"),))
+    session_id = await store.turns.accept(inbound, NewSession())
+    assert session_id is not None
+    lease = await store.leases.acquire(session_lease(session_id), "me", TTL)
+    assert lease is not None
+    turn = await store.turns.begin(session_id, lease)
+    assert turn is not None
+    (before,) = await store.sessions.page(session_id)
+    revision = (await store.sessions.get(session_id)).revision
+    kept = MediaRef(ref="m_1", kind="image", name="a.png", width=3, height=4, size_bytes=5)
+    await store.turns.keep_media(turn, lease, before.seq, (kept,))
+    (after,) = await store.sessions.page(session_id)
+    assert after == replace(before, media=(kept,))
+    assert (await store.sessions.get(session_id)).revision > revision
+    await store.leases.release(lease)
+    with pytest.raises(LeaseLost):
+        await store.turns.keep_media(turn, lease, before.seq, ())

@@ -10,10 +10,11 @@ import pytest
 from gateway.domain.errors import Refused
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Message, Role
+from gateway.domain.replay.pipeline import Terms
 from gateway.ports.sessions import NewSession, SessionQuery
 from gateway.sessions import SessionManager
 from tests.clock import ManualClock
-from tests.stores import open_engine
+from tests.stores import count_words, open_engine
 
 KEYS = [
     "telegram:a_b", "telegram:a%3Ab", "telegram:a:b", "telegram_a:b", "telegram:A_b", "telegram:a_B", "slack:C1",
@@ -57,12 +58,12 @@ async def test_a_chat_is_remembered_over_a_restart(tmp_path: Path, key: str) -> 
     """Case C12, for a direct chat, a channel, a thread and a topic."""
     for text in ("first", "second"):
         async with open_engine("sqlite", tmp_path, ManualClock()) as store:
-            manager = SessionManager(store.sessions)
+            manager = SessionManager(store.sessions, count_words)
             session = await manager.open(SessionKey.parse(key))
             await manager.append(session.id, said(text))
     async with open_engine("sqlite", tmp_path, ManualClock()) as store:
-        manager = SessionManager(store.sessions)
-        replay = await manager.replay(await manager.get(SessionKey.parse(key)), budget=1000)
+        manager = SessionManager(store.sessions, count_words)
+        replay = await manager.replay((await manager.get(SessionKey.parse(key))).id, Terms(budget=1000))
         assert [message.text for message in replay.messages] == ["first\n\nsecond"]
 
 
@@ -89,7 +90,7 @@ async def test_a_file_that_a_crash_left_empty_is_a_new_store(tmp_path: Path, lef
 
 async def test_a_library_user_needs_nothing_but_the_manager(tmp_path: Path) -> None:
     async with open_engine("sqlite", tmp_path, ManualClock()) as store:
-        manager = SessionManager(store.sessions)
+        manager = SessionManager(store.sessions, count_words)
         session = await manager.open(SessionKey("api", "42"))
         for n in range(4):
             question, answer = f"q{n}", Message(role=Role.ASSISTANT, content=f"a{n}")

@@ -17,7 +17,7 @@ from loguru import logger
 from gateway.domain.keys import Route
 from gateway.domain.message import Kind, Message, Role
 from gateway.domain.outbound import DeliveryState, Part, PartState
-from gateway.domain.replay import build
+from gateway.domain.replay.pipeline import Terms, build
 from gateway.ports.leases import lane_lease, session_lease
 from gateway.ports.sessions import NewSession, SessionQuery
 from gateway.store import damage, rows
@@ -60,7 +60,7 @@ def stored(**columns: Any) -> dict[str, Any]:
 def test_any_body_role_and_kind_is_read_as_a_row_that_can_be_replayed(body: str | None, role: str, kind: str) -> None:
     row = rows.decode(stored(body=body, role=role, kind=kind))
     assert isinstance(row, Message)
-    build([row], budget=1000)
+    build([row], Terms(budget=1000), len)
 
 
 @pytest.mark.parametrize("field", ["tool_calls", "sender", "media", "thinking_blocks", "extra"])

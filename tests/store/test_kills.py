@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.domain.legality import legalise
+from gateway.domain.legality import paired
 from gateway.domain.message import Role
 from gateway.ports.sessions import SessionQuery
 from gateway.store.sqlite.connection import connect
@@ -97,7 +97,7 @@ async def _judge(folder: Path, acknowledged: set[str], seed: str) -> None:
             rows = await store.sessions.page(session.id, limit=1 << 40)
             assert len(rows) == session.message_count, seed
             assert [row.seq for row in rows] == list(range(1, len(rows) + 1)), seed
-            legal = legalise(rows)
+            legal = paired(rows)
             assert not legal.left_out, seed
             assert [row.seq for row in legal.messages if row.role is Role.USER] == [
                 row.seq for row in rows if row.role is Role.USER

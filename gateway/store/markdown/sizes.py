@@ -5,22 +5,14 @@ from __future__ import annotations
 import re
 
 from gateway.domain.message import MediaRef
+from gateway.domain.text import size
 from gateway.store.markdown.fences import inline
 
-_UNITS = ("B", "kB", "MB", "GB")
 _SEPARATORS = re.compile(r"[/\\]")
 
 
 def media_label(file: MediaRef) -> str:
     """Return the words for a file, such as `[image: cat.png · 12 kB]`."""
-    facts = (inline(_SEPARATORS.split(file.name)[-1]), "" if file.size_bytes is None else _size(file.size_bytes))
+    facts = (inline(_SEPARATORS.split(file.name)[-1]), "" if file.size_bytes is None else size(file.size_bytes))
     told = " · ".join(fact for fact in facts if fact)
     return f"[{inline(file.kind)}: {told}]" if told else f"[{inline(file.kind)}]"
-
-
-def _size(count: float) -> str:
-    for unit in _UNITS[:-1]:
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} {_UNITS[-1]}"

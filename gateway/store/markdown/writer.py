@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from gateway.domain.announce import scrubbed
 from gateway.domain.message import Kind, Message, Role
-from gateway.domain.sanitize import sanitized, without_thinking
+from gateway.domain.scrub import words_of
 from gateway.domain.session import Session
 from gateway.ports.sessions import SessionCopy
 from gateway.store.markdown.fences import data_block, folded, inline, prose, quoted
@@ -100,7 +99,7 @@ def _body(row: Message) -> Iterator[str]:
     if row.role is Role.TOOL:
         yield from folded("Result", data_block(row.text))
     else:
-        yield from prose(_words(row))
+        yield from prose(words_of(row))
     for label in _labels(row):
         yield from ("", label)
     for call in row.tool_calls:
@@ -111,12 +110,6 @@ def _trimmed(lines: list[str]) -> list[str]:
     """Return the lines without blank ones around them."""
     said = [place for place, line in enumerate(lines) if line.strip()]
     return lines[said[0] : said[-1] + 1] if said else []
-
-
-def _words(row: Message) -> str:
-    if row.kind is Kind.ANNOUNCEMENT:
-        return scrubbed(row.text)
-    return sanitized(without_thinking(row.text)) if row.role is Role.ASSISTANT else row.text
 
 
 def _labels(row: Message) -> Iterator[str]:

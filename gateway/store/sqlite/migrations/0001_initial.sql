@@ -29,6 +29,7 @@ CREATE TABLE sessions (
     parent_id TEXT,
     consolidated_through INTEGER NOT NULL DEFAULT 0,
     replay_from INTEGER NOT NULL DEFAULT 0,
+    revision INTEGER NOT NULL DEFAULT 0,
     compaction TEXT NOT NULL DEFAULT '{}',
     metadata TEXT NOT NULL DEFAULT '{}'
 );
@@ -230,6 +231,8 @@ CREATE TABLE media (
     name TEXT NOT NULL DEFAULT '',
     mime TEXT NOT NULL DEFAULT '',
     size_bytes INTEGER NOT NULL,
+    width INTEGER,
+    height INTEGER,
     created_at INTEGER NOT NULL,
     UNIQUE (session_id, sha256)
 );
@@ -245,7 +248,9 @@ CREATE TABLE usage (
     cached_tokens INTEGER NOT NULL,
     written_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
+    counted_tokens INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     PRIMARY KEY (turn_id, number)
 );
+CREATE INDEX usage_by_model ON usage (provider, model, created_at);
 CREATE INDEX usage_by_session ON usage (session_id, created_at);
