@@ -19,6 +19,7 @@ from gateway.config.settings import Settings
 from gateway.delivery.lanes import Lanes
 from gateway.domain.policy import Rules
 from gateway.domain.session import Session
+from gateway.media.files import FileMedia
 from gateway.model.router import Models
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
@@ -31,9 +32,13 @@ from gateway.sessions.manager import SessionManager
 from gateway.store.opening import Store, open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.tools.none import NoTools
+from gateway.turns.asking import Asker
 from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.intake import Intake
+from gateway.turns.pictures import Pictures
+from gateway.turns.planning import Planner
 from gateway.turns.profile import Profile, Profiles
+from gateway.turns.reopening import WithMedia
 from gateway.turns.runner import Runner
 from gateway.turns.sweep import Sweep
 from gateway.turns.titler import Titler
@@ -133,7 +138,7 @@ class _Wiring:
             clock=self.clock,
             wakeups=wakeups,
             intake=intake,
-            dispatcher=self.dispatcher(store, model, wakeups),
+            dispatcher=self.dispatcher(store, model, wakeups, receivers.opened),
             titler=Titler(sessions=store.sessions, model=model, profiles=profiles(self.settings)),
             lanes=self.lanes(store, wakeups, receivers.opened),
             sweep=self.sweep(store, wakeups, receivers.opened),
@@ -152,15 +157,24 @@ class _Wiring:
             resets=self.settings.gateway.resets,
         )
 
-    def dispatcher(self, store: Store, model: Model, wakeups: Wakeups) -> Dispatcher:
+    def dispatcher(self, store: Store, model: Model, wakeups: Wakeups, opened: Mapping[str, Channel]) -> Dispatcher:
+        media = self.media(store)
+        pictures = Pictures(
+            sessions=store.sessions,
+            turns=store.turns,
+            media=media,
+            channels=opened,
+            clock=self.clock,
+            most_bytes=self.settings.media.max_file_bytes,
+        )
+        sessions = SessionManager(store.sessions, self.count)
         runner = Runner(
             turns=store.turns,
-            sessions=SessionManager(store.sessions),
-            model=model,
-            tools=NoTools(),
+            sessions=sessions,
+            asker=Asker(sessions=sessions, model=model, planner=self.planner(store, model), pictures=pictures),
+            pictures=pictures,
+            tools=WithMedia(NoTools(), media),
             wakeups=wakeups,
-            profiles=profiles(self.settings),
-            count=self.count,
             clock=self.clock,
             options=self.settings.gateway,
         )
@@ -173,6 +187,18 @@ class _Wiring:
             lease_ttl=self.lease_ttl,
             max_concurrent=self.settings.gateway.max_concurrent_turns,
         )
+
+    def planner(self, store: Store, model: Model) -> Planner:
+        return Planner(
+            turns=store.turns,
+            model=model,
+            profiles=profiles(self.settings),
+            count=self.count,
+            options=self.settings.gateway,
+        )
+
+    def media(self, store: Store) -> FileMedia:
+        return FileMedia(self.settings.media.folder(sqlite_path(self.settings.store.url)), store.media)
 
     def lanes(self, store: Store, wakeups: Wakeups, opened: Mapping[str, Channel]) -> Lanes:
         return Lanes(
@@ -191,6 +217,7 @@ class _Wiring:
         return Sweep(
             turns=store.turns,
             outbox=store.outbox,
+            media=self.media(store),
             wakeups=wakeups,
             channels=lambda: tuple(opened),
             clock=self.clock,

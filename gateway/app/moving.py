@@ -15,14 +15,13 @@ from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gateway.app.data import use_data_directory
-from gateway.app.sessions import check_is_there, every_session, find_session
+from gateway.app.sessions import check_is_there, every_session, find_session, session_manager
 from gateway.config.settings import Settings
 from gateway.domain.errors import NotFound, Refused, TrunklineError, Unavailable
 from gateway.media.files import FileMedia
 from gateway.ports.media import Media, StoredMedia
 from gateway.ports.moving import Source
 from gateway.ports.sessions import SessionCopy, Sessions
-from gateway.sessions.manager import SessionManager
 from gateway.sessions.moving import Importer, Taken
 from gateway.store.jsonl import writer as jsonl
 from gateway.store.markdown import writer as markdown
@@ -108,7 +107,7 @@ async def exported(settings: Settings, ref: str | None) -> AsyncGenerator[Export
     """Yield the session that `ref` names, or all there are, one at a time."""
     check_is_there(sqlite_path(settings.store.url))
     async with open_moving(settings) as (sessions, media):
-        manager = SessionManager(sessions)
+        manager = session_manager(sessions)
         if ref is not None:
             yield Exported(await sessions.copy((await find_session(manager, ref)).id), media)
             return

@@ -24,7 +24,7 @@ from gateway.domain.keys import SessionKey
 from gateway.domain.session import Session
 from gateway.ports.sessions import SessionQuery, Sessions
 from gateway.sessions.manager import SessionManager
-from gateway.store.opening import open_store, sqlite_path
+from gateway.store.opening import Store, open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.wakeups.clock import SystemClock
 
@@ -76,10 +76,22 @@ def read_settings(config: Path | None, data: Path | None, environment: Mapping[s
 @asynccontextmanager
 async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
     """Open the sessions of a store that is there; raise `Refused` where there is none, and make nothing."""
+    async with open_existing(settings) as store:
+        yield store.sessions
+
+
+@asynccontextmanager
+async def open_existing(settings: Settings) -> AsyncIterator[Store]:
+    """Open a store that is there; raise `Refused` where there is none, and make nothing."""
     check_is_there(sqlite_path(settings.store.url))
     clock, count = SystemClock(), O200kCounter()
     async with open_store(settings.store.url, clock=clock, make_id=_make_id, count=count) as store:
-        yield store.sessions
+        yield store
+
+
+def session_manager(sessions: Sessions) -> SessionManager:
+    """Return the manager of these sessions, counting as the gateway does."""
+    return SessionManager(sessions, O200kCounter())
 
 
 async def find_session(manager: SessionManager, ref: str) -> Session:

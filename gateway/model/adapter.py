@@ -15,9 +15,9 @@ from gateway.model import failures, windows
 from gateway.model.answers import text_of_answer
 from gateway.model.clients import Client
 from gateway.model.events import Joiner, closing_events, event_of
-from gateway.model.history import Target, to_history
+from gateway.model.history import Target, to_history, with_tail
 from gateway.model.options import ModelOptions
-from gateway.model.thinking import replays_thinking
+from gateway.model.thinking import replays_thinking, with_thinking
 from gateway.ports.model import Model, ModelEvent, ModelInfo, ModelRequest, TextDelta
 from gateway.ports.tools import ToolSpec
 
@@ -41,7 +41,7 @@ class Adapter(Model):
         """
         info = self.info(request.model)
         target = Target(provider=info.provider, style=info.style, vision=info.vision)
-        history = to_history(request.messages, target, system=request.system)
+        history = with_tail(to_history(request.messages, target, system=request.system), request.tail, target)
         label = f"{info.provider}:{info.name}"
         with failures.translated(label, sent_thinking=replays_thinking(history)):
             async with AsyncExitStack() as stack:
@@ -73,7 +73,7 @@ class Adapter(Model):
         opening = model_request_stream(
             self._client.model(info.name),
             history,
-            model_settings=self._client.settings(limit, info.max_output),
+            model_settings=with_thinking(self._client.settings(limit, info.max_output), self._options.thinking),
             model_request_parameters=ModelRequestParameters(
                 function_tools=[_definition(tool) for tool in request.tools]
             ),

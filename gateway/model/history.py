@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic_ai.messages import (
     BinaryContent,
+    CachePoint,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -31,7 +32,7 @@ from gateway.domain.message import Message, Role, text_of
 from gateway.domain.text import whole
 from gateway.model.calls import call_part, legal_id
 from gateway.model.thinking import thinking_parts
-from gateway.ports.model import Style
+from gateway.ports.model import Style, Tail
 
 UNSEEN = "(a picture that cannot be shown here)"
 NOTHING = "(empty)"
@@ -65,6 +66,34 @@ def to_history(rows: Sequence[Message], target: Target, *, system: str = "") -> 
         else:
             history.append(ModelRequest(parts=[_request_part(row, names, target) for row in group]))
     return _with_system(history, system)
+
+
+def with_tail(history: list[ModelMessage], tail: Tail, target: Target) -> list[ModelMessage]:
+    """Return the history with the tail at its end, behind a mark up to which it may be cached.
+
+    It is part of the last message of the person's side, so that roles go on taking turns.
+    """
+    text = "\n".join([tail.text, UNSEEN]) if tail.pictures and not target.vision else tail.text
+    pictures = [BinaryContent(data=one.data, media_type=one.mime) for one in tail.pictures] if target.vision else []
+    if not text.strip() and not pictures:
+        return history
+    added: list[UserContent] = [*([whole(text)] if text.strip() else []), *pictures]
+    last = history[-1] if history else None
+    if not isinstance(last, ModelRequest):
+        return [*history, ModelRequest(parts=[_prompt(added)])]
+    *before, end = last.parts
+    # Only where the mark means something is the text kept apart for it: others have one string.
+    marked = [CachePoint(), *added] if target.style is Style.ANTHROPIC else added
+    if not isinstance(end, UserPromptPart):
+        return [*history[:-1], replace(last, parts=[*last.parts, _prompt(marked)])]
+    stored: list[UserContent] = [end.content] if isinstance(end.content, str) else list(end.content)
+    return [*history[:-1], replace(last, parts=[*before, _prompt([*stored, *marked])])]
+
+
+def _prompt(content: Sequence[UserContent]) -> UserPromptPart:
+    if all(isinstance(piece, str) for piece in content):
+        return UserPromptPart(content="\n\n".join(str(piece) for piece in content))
+    return UserPromptPart(content=list(content))
 
 
 def _with_system(history: list[ModelMessage], system: str) -> list[ModelMessage]:

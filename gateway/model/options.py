@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
 
@@ -20,6 +20,9 @@ def _address(text: str) -> str:
 BaseUrl = Annotated[str, AfterValidator(_address)]
 BUILT_IN = ("echo", "scripted")
 """Providers that are part of the gateway and need no key."""
+
+
+ThinkingOption = Literal["auto", "off", "low", "medium", "high"]
 
 
 class ProviderOptions(BaseModel):
@@ -47,6 +50,9 @@ class ModelOptions(BaseModel):
     """How long the model may be silent between two pieces of an answer."""
     retries: int = Field(default=2, ge=0, le=10)
     """How often a call that said nothing is tried again."""
+    thinking: ThinkingOption = "auto"
+    """How much a model that can think does so; `auto` leaves it to the model, and `off` sends it none of its earlier
+    thinking either."""
     providers: dict[ProviderName, ProviderOptions] = Field(default_factory=dict)
     """How each provider is reached, by its name."""
     windows: dict[str, PositiveInt] = Field(default_factory=dict)

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelResponsePart, ThinkingPart
+from pydantic_ai.settings import ModelSettings
 
 from gateway.domain.message import Message
 from gateway.domain.text import whole
+from gateway.model.options import ThinkingOption
 from gateway.ports.model import Style, Thinking
 
 REASONING = "reasoning_content"
@@ -46,6 +48,13 @@ def thinking_parts(row: Message, provider: str, style: Style) -> Iterator[Thinki
 def replays_thinking(history: Sequence[ModelMessage]) -> bool:
     """Whether thinking is among what is sent."""
     return any(isinstance(part, ThinkingPart) for message in history for part in message.parts)
+
+
+def with_thinking(settings: ModelSettings, thinking: ThinkingOption) -> ModelSettings:
+    """Return the settings of a call with how much the model is to think; `auto` leaves that to the model."""
+    if thinking == "auto":
+        return settings
+    return {**settings, "thinking": False if thinking == "off" else thinking}
 
 
 def _signed(block: Mapping[str, Any], provider: str) -> ThinkingPart | None:

@@ -82,6 +82,7 @@ def info(model: str, options: ModelOptions) -> ModelInfo:
         style=style_of(provider),
         vision=size.vision,
         tools=provider != "echo",
+        thinking=options.thinking != "off",
         writes=provider not in BUILT_IN,
     )
 

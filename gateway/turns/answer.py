@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.message import Kind, Message, Role, ToolCall
+from gateway.domain.scrub import for_people
 from gateway.domain.turn import Usage
 from gateway.ports.model import (
     Finish,
@@ -35,9 +36,14 @@ class Answer:
     reason: FinishReason = FinishReason.STOP
 
     @property
+    def shown(self) -> str:
+        """What a person sees of it: nothing of our machinery, and no thinking."""
+        return for_people(self.text)
+
+    @property
     def is_blank(self) -> bool:
         """Whether there is nothing to show and nothing to run; such an answer is never stored."""
-        return not self.calls and not any(unicodedata.category(character)[0] in _VISIBLE for character in self.text)
+        return not self.calls and not any(unicodedata.category(character)[0] in _VISIBLE for character in self.shown)
 
     def as_row(self) -> Message:
         """Return the assistant row.

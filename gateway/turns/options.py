@@ -58,6 +58,10 @@ class GatewayOptions(BaseModel):
     replay_tokens: Annotated[int, Field(ge=1)] | None = None
     """How much of a conversation the model is sent at most; by default what its window leaves room for."""
 
+    replay_messages: Annotated[int, Field(ge=0)] | None = None
+    """How many messages the model is sent at most; 0 for one for each 100 tokens of its window. By default as many as
+    fit, which lets a provider's cache work: with a number, the beginning moves with every message."""
+
     @property
     def resets(self) -> ResetRule:
         """When a chat begins anew by itself."""

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from loguru import logger
 
 from gateway.domain.errors import (
     AuthFailed,
-    ContextOverflow,
     Filtered,
     LeaseLost,
     Refused,
     TrunklineError,
     Unavailable,
 )
-from gateway.domain.message import TOKENS_PER_MESSAGE, Message, Role, ToolCall
+from gateway.domain.message import Message, Role, ToolCall
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.session import Session
 from gateway.domain.turn import Turn, TurnState, Usage
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
-from gateway.ports.model import FinishReason, Model, ModelInfo, ModelRequest
+from gateway.ports.model import FinishReason
 from gateway.ports.patience import until_stored
-from gateway.ports.tokens import TokenCounter
-from gateway.ports.tools import ToolContext, Tools, ToolSpec
+from gateway.ports.tools import ToolContext, Tools
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Topic, Wakeups
 from gateway.sessions.manager import SessionManager
-from gateway.turns.answer import Answer, gather
+from gateway.turns.answer import Answer
+from gateway.turns.asking import Asker
 from gateway.turns.options import GatewayOptions
-from gateway.turns.profile import Profile, Profiles
+from gateway.turns.pictures import Pictures
 
 MAX_ATTEMPTS = 2
 """A turn that killed the process this often is set aside."""
-
-COUNT_FACTOR = 1.1
-"""How much more another provider's tokenizer may count than ours does (seen: 3 to 10 per cent)."""
 
 
 class Runner:
@@ -49,22 +45,20 @@ class Runner:
         *,
         turns: Turns,
         sessions: SessionManager,
-        model: Model,
+        asker: Asker,
+        pictures: Pictures,
         tools: Tools,
         wakeups: Wakeups,
-        profiles: Profiles,
-        count: TokenCounter,
         clock: Clock,
         options: GatewayOptions,
         phrases: Phrases = ENGLISH,
     ) -> None:
         self._turns = turns
         self._sessions = sessions
-        self._model = model
+        self._asker = asker
+        self._pictures = pictures
         self._tools = tools
         self._wakeups = wakeups
-        self._profiles = profiles
-        self._count = count
         self._clock = clock
         self._options = options
         self._phrases = phrases
@@ -90,10 +84,11 @@ class Runner:
                 await self._fail(turn, lease, TurnState.FAILED, self._phrases.failed)
 
     async def _rounds(self, turn: Turn, lease: Lease) -> None:
+        await self._pictures.fetch(turn, lease)
         session = await self._sessions.get(turn.session_id)
         specs = await self._tools.specs(session)
         for _ in range(self._options.max_rounds):
-            answer = await self._ask(session, specs)
+            answer = await self._asker.ask(session, turn, specs)
             if answer.is_blank:
                 raise Refused("expected an answer from the model, got an empty one")
             if not answer.calls:
@@ -102,34 +97,6 @@ class Runner:
             results = await asyncio.gather(*(self._call(call, session, turn) for call in answer.calls))
             await self._append(turn, lease, [answer.as_row(), *results], answer.usage)
         raise Refused(f"expected an answer within {self._options.max_rounds} rounds of tools, got more calls")
-
-    async def _ask(self, session: Session, specs: Sequence[ToolSpec]) -> Answer:
-        try:
-            return await gather(self._model.stream(await self._request(session, specs, 1)))
-        except ContextOverflow:
-            # The provider counts more than we do: less of the history is better than no answer.
-            logger.warning("the history was too large for the model; half of it is sent")
-            return await gather(self._model.stream(await self._request(session, specs, 2)))
-
-    async def _request(self, session: Session, specs: Sequence[ToolSpec], divisor: int) -> ModelRequest:
-        profile = self._profiles(session)
-        info = self._model.info(profile.model)
-        budget = await asyncio.to_thread(self._budget, info, profile, specs)
-        replay = await self._sessions.replay(session, budget=budget // divisor)
-        return ModelRequest(
-            model=profile.model,
-            messages=replay.messages,
-            system=profile.system_prompt,
-            tools=specs,
-        )
-
-    def _budget(self, info: ModelInfo, profile: Profile, specs: Sequence[ToolSpec]) -> int:
-        fixed = [profile.system_prompt, *(f"{spec.name} {spec.description} {spec.schema}" for spec in specs)]
-        room = info.window - info.max_output - sum(self._count(text) + TOKENS_PER_MESSAGE for text in fixed)
-        room = int(room / COUNT_FACTOR)
-        if room <= 0:
-            raise Refused(f"expected a system prompt that leaves room in {info.window} tokens, got {-room} too many")
-        return min(room, self._options.replay_tokens or room)
 
     async def _call(self, call: ToolCall, session: Session, turn: Turn) -> Message:
         result = await self._tools.call(call, ToolContext(session=session, turn_id=turn.id))
@@ -140,15 +107,15 @@ class Runner:
 
     async def _finish(self, turn: Turn, lease: Lease, answer: Answer) -> None:
         is_cut = answer.reason is FinishReason.LENGTH
-        text = f"{answer.text}\n\n{self._phrases.cut_off}" if is_cut else answer.text
+        shown = answer.shown
+        text = f"{shown}\n\n{self._phrases.cut_off}" if is_cut else shown
         delivery = _delivery(turn, "answer", text)
         row, usage = answer.as_row(), answer.usage
         await until_stored(lambda: self._turns.finish(turn, lease, [row], [delivery], usage), self._clock)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
         if self._options.titles:
             await self._wakeups.wake(Topic.TITLE, turn.session_id)
-        spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} if usage else {}
-        logger.bind(**spent).info("turn finished")
+        logger.bind(**_spent(usage)).info("turn finished")
 
     async def _fail(self, turn: Turn, lease: Lease, outcome: TurnState, phrase: str) -> None:
         note = _delivery(turn, "note", phrase.format(reference=turn.id[:8]))
@@ -159,6 +126,13 @@ class Runner:
         if isinstance(error, Unavailable | AuthFailed):
             return self._phrases.unavailable
         return self._phrases.filtered if isinstance(error, Filtered) else self._phrases.failed
+
+
+def _spent(usage: Usage | None) -> Mapping[str, int]:
+    if usage is None:
+        return {}
+    names = ("input_tokens", "cached_tokens", "output_tokens")
+    return {name: getattr(usage, name) for name in names}
 
 
 def _delivery(turn: Turn, what: str, text: str) -> NewDelivery:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from loguru import logger
 
 from gateway.ports.clock import Clock
+from gateway.ports.media import Media
 from gateway.ports.outbox import Outbox
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Topic, Wakeups
 
 MOST_AT_ONCE = 500
 SWEEPS_PER_CLEANING = 720
+ABANDONED_AFTER = timedelta(days=1)
+"""How old a file without a session must be to be removed; no download takes that long."""
 
 
 class Sweep:
@@ -23,6 +27,7 @@ class Sweep:
         *,
         turns: Turns,
         outbox: Outbox,
+        media: Media,
         wakeups: Wakeups,
         channels: Callable[[], Sequence[str]],
         clock: Clock,
@@ -30,6 +35,7 @@ class Sweep:
     ) -> None:
         self._turns = turns
         self._outbox = outbox
+        self._media = media
         self._wakeups = wakeups
         self._channels = channels
         self._clock = clock
@@ -44,6 +50,7 @@ class Sweep:
                 if count % SWEEPS_PER_CLEANING == 0:
                     await self._turns.forget()
                     await self._outbox.forget()
+                    await self._media.sweep(ABANDONED_AFTER, self._clock.now())
             except Exception:  # the supervised boundary of the sweep: one that failed is not the last
                 logger.exception("a sweep failed")
             count += 1

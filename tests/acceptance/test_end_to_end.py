@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.world import World, a_world
-from tests.loopback.models_answers import Fault
+from tests.loopback.models_answers import Fault, spoken
 
 
 def said(request: dict[str, Any]) -> list[str]:
-    """Return the texts a request to the model holds, without the system prompt."""
-    return [message["content"] for message in request["messages"] if message["role"] != "system"]
+    """Return what was said in a request to the model, without the system prompt and the gateway's own lines."""
+    return [spoken(message["content"]) for message in request["messages"] if message["role"] != "system"]
 
 
 async def slack_shows(world: World, channel: str, count: int, thread: str | None = None) -> None:

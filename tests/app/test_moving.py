@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,9 @@ class Watched(Media):
         raise NotImplementedError
 
     async def usage(self, scope: str | None = None) -> int:
+        raise NotImplementedError
+
+    async def sweep(self, older_than: timedelta, now: datetime) -> int:
         raise NotImplementedError
 
 

@@ -62,6 +62,14 @@ STATUS_FAULTS = frozenset(
 """Faults that are an HTTP status with an error body."""
 
 
+_OURS = re.compile(r"^\[(?:from|context): [^\n]*\n?", re.MULTILINE)
+
+
+def spoken(content: Any) -> str:
+    """Return what a person or the bot said in a message, without the lines that the gateway adds for the model."""
+    return _OURS.sub("", text_of(content)).strip()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """A tool call in an answer; `arguments` given as text goes out as it is, broken or not."""
@@ -133,9 +141,9 @@ class Asked:
 
     @property
     def last_user(self) -> str:
-        """The text of the newest message a person wrote."""
+        """What a person wrote in the newest message, without the lines that the gateway adds for the model."""
         for message in reversed(self.messages):
-            if message["role"] == "user" and (text := text_of(message["content"])):
+            if message["role"] == "user" and (text := spoken(message["content"])):
                 return text
         return ""
 

@@ -13,16 +13,22 @@ import pytest
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
 from gateway.domain.policy import ANYONE, Rules
-from gateway.ports.channel import Capabilities
+from gateway.media.files import FileMedia
+from gateway.ports.channel import Capabilities, Channel
+from gateway.ports.media import Media
 from gateway.ports.policy import Policy
 from gateway.ports.tools import Tools
 from gateway.sessions.manager import SessionManager
 from gateway.store import Store
 from gateway.tools.none import NoTools
+from gateway.turns.asking import Asker
 from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.intake import Intake
 from gateway.turns.options import GatewayOptions
+from gateway.turns.pictures import Pictures
+from gateway.turns.planning import Planner
 from gateway.turns.profile import Profile
+from gateway.turns.reopening import WithMedia
 from gateway.turns.runner import Runner
 from gateway.wakeups.local import LocalWakeups
 from tests.clock import ManualClock
@@ -50,6 +56,8 @@ class Rig:
     clock: ManualClock
     model: FakeModel
     policy: OneRule
+    media: Media
+    channels: dict[str, Channel] = field(default_factory=dict)
     options: GatewayOptions = field(default_factory=lambda: GatewayOptions(system_prompt="Be brief."))
     tools: Tools = field(default_factory=NoTools)
 
@@ -69,14 +77,29 @@ class Rig:
 
     def new_dispatcher(self, owner: str, *, max_concurrent: int = 8) -> Dispatcher:
         """Return the dispatcher of another process on the same store."""
-        runner = Runner(
+        pictures = Pictures(
+            sessions=self.store.sessions,
             turns=self.store.turns,
-            sessions=SessionManager(self.store.sessions),
+            media=self.media,
+            channels=self.channels,
+            clock=self.clock,
+            most_bytes=10_000,
+        )
+        sessions = SessionManager(self.store.sessions, count_words)
+        planner = Planner(
+            turns=self.store.turns,
             model=self.model,
-            tools=self.tools,
-            wakeups=self.wakeups,
             profiles=lambda session: Profile(model="fake:one", system_prompt=self.options.system_prompt),
             count=count_words,
+            options=self.options,
+        )
+        runner = Runner(
+            turns=self.store.turns,
+            sessions=sessions,
+            asker=Asker(sessions=sessions, model=self.model, planner=planner, pictures=pictures),
+            pictures=pictures,
+            tools=WithMedia(self.tools, self.media),
+            wakeups=self.wakeups,
             clock=self.clock,
             options=self.options,
         )
@@ -117,7 +140,7 @@ class Rig:
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     clock = ManualClock()
     async with open_engine("sqlite", tmp_path, clock) as store:
-        yield Rig(store, clock, FakeModel(), OneRule(OPEN))
+        yield Rig(store, clock, FakeModel(), OneRule(OPEN), FileMedia(tmp_path / "media", store.media))
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -59,7 +59,9 @@ async def test_a_finished_turn_asks_for_a_title_and_does_not_wait_for_it(rig: Ri
 
 
 async def test_titles_can_be_switched_off(rig: Rig) -> None:
-    rig = Rig(rig.store, rig.clock, rig.model, rig.policy, options=rig.options.model_copy(update={"titles": False}))
+    rig = Rig(
+        rig.store, rig.clock, rig.model, rig.policy, rig.media, options=rig.options.model_copy(update={"titles": False})
+    )
     await rig.turn("hi", 1)
     assert {topic for topic, _ in rig.wakeups._waiting} == {Topic.SESSION, Topic.LANE}
 

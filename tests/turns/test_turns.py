@@ -303,7 +303,7 @@ class Adder(Tools):
 
 async def test_rounds_of_tools_are_stored_as_they_finish(rig: Rig) -> None:
     tools = Adder()
-    rig = Rig(rig.store, rig.clock, rig.model, rig.policy, tools=tools)
+    rig = Rig(rig.store, rig.clock, rig.model, rig.policy, rig.media, tools=tools)
     calls = [ToolCallRequested("c1", "add", "2+3"), ToolCallRequested("c2", "add", "1+4")]
     rig.model.steps = [calls, "it is five"]
     session_id = await rig.turn("add", 1)
@@ -349,6 +349,7 @@ async def test_the_sweep_finds_what_no_wake_up_reached(rig: Rig) -> None:
     sweep = Sweep(
         turns=rig.store.turns,
         outbox=rig.store.outbox,
+        media=rig.media,
         wakeups=Noting(rig.clock),
         channels=lambda: ("slack",),
         clock=rig.clock,

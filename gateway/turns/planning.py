@@ -1,0 +1,91 @@
+"""How a session's requests are made: who is asked, and with how many tokens of history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.domain.calibration import LOOKED_AT, count_factor
+from gateway.domain.errors import Refused
+from gateway.domain.message import TOKENS_PER_MESSAGE
+from gateway.domain.replay.pipeline import Terms
+from gateway.domain.replay.window import most_messages
+from gateway.domain.session import Session
+from gateway.ports.model import Model, ModelInfo, Tail
+from gateway.ports.tokens import TokenCounter
+from gateway.ports.tools import ToolSpec
+from gateway.ports.turns import Turns
+from gateway.turns.options import GatewayOptions
+from gateway.turns.profile import Profile, Profiles
+
+NO_TAIL = Tail()
+LARGEST_PART = 4
+"""One row may take a quarter of the window: a share of what does not change, so that it is always cut the same way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What requests are made with. `fixed_tokens` is what is sent besides the history, as we count it.
+
+    `factor` is how many tokens the provider makes of one of ours.
+    """
+
+    profile: Profile
+    info: ModelInfo
+    terms: Terms
+    tail: Tail
+    fixed_tokens: int
+    factor: float
+
+
+class Planner:
+    """Plans requests from the settings, what is known of the model, and what it reported before."""
+
+    def __init__(
+        self, *, turns: Turns, model: Model, profiles: Profiles, count: TokenCounter, options: GatewayOptions
+    ) -> None:
+        self._turns = turns
+        self._model = model
+        self._profiles = profiles
+        self._count = count
+        self._options = options
+
+    def who(self, session: Session, model: str | None = None) -> tuple[Profile, ModelInfo]:
+        """Return who is asked for a session, and what is known of the model; `model` is one to be asked instead."""
+        profile = self._profiles(session)
+        if model is not None:
+            profile = Profile(model=model, system_prompt=profile.system_prompt)
+        return profile, self._model.info(profile.model)
+
+    async def plan(
+        self, session: Session, specs: Sequence[ToolSpec], tail: Tail = NO_TAIL, *, model: str | None = None
+    ) -> Plan:
+        """Return what the session's requests are made with; `model` asks another one than its own.
+
+        Raises `Refused` where nothing is left for the history.
+        """
+        profile, info = self.who(session, model)
+        fixed = await asyncio.to_thread(self._fixed, profile, specs, tail)
+        factor = count_factor(await self._turns.counts(info.provider, info.name, LOOKED_AT))
+        room = int((info.window - info.max_output) / factor) - fixed
+        if room <= 0:
+            raise Refused(
+                f"expected a system prompt and tools that leave room in the {info.window} tokens of {profile.model} "
+                f"({info.max_output} are kept for the answer), got {fixed} tokens of them"
+            )
+        terms = Terms(
+            budget=min(room, self._options.replay_tokens or room),
+            largest=min(info.window, 2 * (self._options.replay_tokens or info.window)) // LARGEST_PART,
+            provider=info.provider if info.thinking else "",
+            most_messages=self._most_messages(info),
+        )
+        return Plan(profile=profile, info=info, terms=terms, tail=tail, fixed_tokens=fixed, factor=factor)
+
+    def _fixed(self, profile: Profile, specs: Sequence[ToolSpec], tail: Tail) -> int:
+        texts = [profile.system_prompt, tail.text, *(f"{spec.name} {spec.description} {spec.schema}" for spec in specs)]
+        return sum(self._count(text) + TOKENS_PER_MESSAGE for text in texts if text) + tail.picture_tokens
+
+    def _most_messages(self, info: ModelInfo) -> int | None:
+        wanted = self._options.replay_messages
+        return most_messages(info.window) if wanted == 0 else wanted
