@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench.appending import measure_appending
 from bench.chats import measure_chats
+from bench.counting import measure_counting
 from bench.importing import measure_importing
 from bench.process import measure_processes
 from bench.reading import measure_cold, measure_lists
+from bench.replaying import measure_replays
 from bench.row import Row
 from bench.searching import measure_search
 from bench.turns import measure_turns
@@ -17,7 +19,9 @@ from bench.turns import measure_turns
 PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
     "append": lambda: asyncio.run(measure_appending()),
     "cold": lambda: asyncio.run(measure_cold()),
+    "count": lambda: asyncio.run(measure_counting()),
     "list": lambda: asyncio.run(measure_lists()),
+    "replay": lambda: asyncio.run(measure_replays()),
     "search": lambda: asyncio.run(measure_search()),
     "chats": measure_chats,
     "turns": lambda: asyncio.run(measure_turns()),

@@ -17,6 +17,7 @@ from bench.row import Row
 from gateway.ports.sessions import SessionQuery
 from gateway.sessions import SessionManager
 from gateway.store.headers import COLUMNS
+from gateway.tokens.o200k import O200kCounter
 
 NEWEST = 200
 PAGE = 50
@@ -34,7 +35,7 @@ async def measure_cold(*, short: int = NEWEST, long: int = 10_000, rounds: int =
 
         async def read(id: str) -> float:
             async with opened(path) as store:
-                manager = SessionManager(store.sessions)
+                manager = SessionManager(store.sessions, O200kCounter())
                 started = time.perf_counter()
                 await manager.get(id)
                 assert len(await manager.rows(id, limit=NEWEST)) == min(NEWEST, short)
@@ -60,7 +61,7 @@ async def measure_lists(*, sessions: int = 10_000, rounds: int = 20) -> Sequence
         fill(path, sessions=sessions, rows_each=1)
         with closing(bare(path)) as floor:
             async with opened(path) as store:
-                manager = SessionManager(store.sessions)
+                manager = SessionManager(store.sessions, O200kCounter())
                 page = await medians(rounds * 10, lambda: _list(manager, PAGE), lambda: _query(floor, PAGE))
                 whole = await medians(rounds, lambda: _list(manager, sessions), lambda: _query(floor, sessions))
                 paged = await medians(rounds, lambda: _pages(manager, sessions), lambda: _query(floor, sessions))

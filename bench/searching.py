@@ -12,6 +12,7 @@ from bench.filling import Words, bare, fill, opened
 from bench.pairs import medians
 from bench.row import Row
 from gateway.sessions import SessionManager
+from gateway.tokens.o200k import O200kCounter
 
 LIMIT = 20
 BEGINNINGS = "w4b* w5c*"
@@ -25,7 +26,7 @@ async def measure_search(*, sessions: int = 10_000, rows_each: int = 100, rounds
         fill(path, sessions=sessions, rows_each=rows_each)
         with closing(bare(path)) as floor:
             async with opened(path) as store:
-                manager = SessionManager(store.sessions)
+                manager = SessionManager(store.sessions, O200kCounter())
                 return [
                     await _measured(manager, floor, sessions * rows_each, Words.common, rounds),
                     await _measured(manager, floor, sessions * rows_each, Words.rare, rounds * 4),

@@ -12,6 +12,7 @@ import typer
 from gateway.cli.moving.exporting import export
 from gateway.cli.moving.importing import imports
 from gateway.cli.options import FAILED, HELP, WRONG_USE, Config, Data, ModelId, Plain
+from gateway.cli.replaying import replay
 from gateway.cli.sessions import sessions
 from gateway.domain.errors import TrunklineError
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.add_typer(sessions)
 app.add_typer(imports)
 app.command(cls=Plain)(export)
+app.command(cls=Plain)(replay)
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from gateway.cli.columns import cell, clipped, table
 from gateway.cli.printing import plain
-from gateway.domain.announce import scrubbed
-from gateway.domain.message import Kind, Message
+from gateway.domain.message import Message
+from gateway.domain.scrub import words_of
 from gateway.domain.session import Session
 from gateway.domain.text import inert
 from gateway.ports.sessions import Found
@@ -95,7 +95,7 @@ def row_lines(row: Message) -> Iterator[str]:
     when = f"{moment(row.created_at)} UTC" if row.created_at else ""
     yield "  ".join(piece for piece in (f"#{row.seq}", when, row.role.value, cell(who), row.kind.value, marks) if piece)
     # Indented, so that no words of a chat can pass for the head of a row.
-    text = scrubbed(row.text) if row.kind is Kind.ANNOUNCEMENT else row.text
+    text = words_of(row)
     yield from (f"    {line}".rstrip() for line in inert(text).split("\n") if text)
     yield from (f"    → {cell(call.name)} {cell(call.arguments)}" for call in row.tool_calls)
     yield from (f"    + {cell(file.kind)} {cell(file.name or file.ref)}" for file in row.media)

@@ -52,11 +52,10 @@ def with_sessions(config: Path | None, data: Path | None, work: Callable[[Sessio
     """Open the store, do the work and close it."""
 
     async def body(settings: Settings) -> T:
-        from gateway.app.sessions import open_sessions
-        from gateway.sessions import SessionManager
+        from gateway.app.sessions import open_sessions, session_manager
 
         async with open_sessions(settings) as port:
-            return await work(SessionManager(port))
+            return await work(session_manager(port))
 
     return with_settings(config, data, body)
 
