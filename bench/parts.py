@@ -14,6 +14,7 @@ from bench.reading import measure_cold, measure_lists
 from bench.replaying import measure_replays
 from bench.row import Row
 from bench.searching import measure_search
+from bench.shapes import measure_shapes
 from bench.turns import measure_turns
 
 PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
@@ -23,6 +24,7 @@ PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
     "list": lambda: asyncio.run(measure_lists()),
     "replay": lambda: asyncio.run(measure_replays()),
     "search": lambda: asyncio.run(measure_search()),
+    "shapes": lambda: asyncio.run(measure_shapes()),
     "chats": measure_chats,
     "turns": lambda: asyncio.run(measure_turns()),
     "import": lambda: asyncio.run(measure_importing()),

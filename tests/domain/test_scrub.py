@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.domain.compaction.state import CompactionState, block
 from gateway.domain.decoration import announced, decorated, label_of
 from gateway.domain.message import Attachment, Kind, MediaRef, Message, Role, Sender
-from gateway.domain.sanitize import LONGEST_LINE, is_header, is_ours, may_be_ours
+from gateway.domain.sanitize import LONGEST_LINE
 from gateway.domain.scrub import Stream, for_model, for_people, words_of
 
 REPORT = (
@@ -327,25 +326,8 @@ def test_what_is_held_back_has_a_bound(unit: str) -> None:
         "> ",
     ],
 )
-def test_the_cost_grows_with_the_text_only(unit: str) -> None:
+def test_a_long_text_of_one_shape_is_read_to_its_end(unit: str) -> None:
+    """A shape whose cost grew with its square would run into the suite's own time limit; the bench measures it."""
     text = unit * (60_000 // len(unit))
-    began = time.monotonic()
-    streamed(text, 3)
-    for_people(text)
+    assert streamed(text, 3) == for_people(text)
     for_model(text)
-    assert time.monotonic() - began < 20
-
-
-@pytest.mark.parametrize("unit", ["(/aaa", "(/", "(/a b", " /a", " · ", " · ref a", " 2026-11-30 12:00 UTC", ") ", "="])
-@pytest.mark.parametrize("begin", ["[image: ", "[from: ", "[announcement: ", "[context: ", 'message("'])
-@pytest.mark.parametrize("end", ["", "] x"])
-def test_one_long_line_costs_little_however_it_goes_on(begin: str, unit: str, end: str) -> None:
-    line = (begin + unit * 4_000)[:4_190] + end
-    took = []
-    for _ in range(5):
-        began = time.perf_counter()
-        is_ours(line)
-        may_be_ours(line)
-        is_header(line)
-        took.append(time.perf_counter() - began)
-    assert min(took) < 0.002
