@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import mimetypes
 import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,17 +19,21 @@ from gateway.app.data import use_data_directory
 from gateway.app.sessions import check_is_there, every_session, find_session, session_manager
 from gateway.config.settings import Settings
 from gateway.domain.errors import NotFound, Refused, TrunklineError, Unavailable
+from gateway.domain.message import KEPT, MediaRef
 from gateway.media.files import FileMedia
 from gateway.ports.media import Media, StoredMedia
 from gateway.ports.moving import Source
 from gateway.ports.sessions import SessionCopy, Sessions
 from gateway.sessions.moving import Importer, Taken
 from gateway.store.jsonl import writer as jsonl
+from gateway.store.jsonl.writer import closing
 from gateway.store.markdown import writer as markdown
-from gateway.store.nanobot.writer import NanobotFile, nanobot_file
+from gateway.store.nanobot.writer import NanobotFile, file_name, nanobot_file
 from gateway.store.opening import open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.wakeups.clock import SystemClock
+
+__all__ = ["Exported", "closing", "exported", "import_all", "open_moving", "zone_named"]
 
 _LOCAL_TIME = Path("/etc/localtime")
 
@@ -80,15 +85,23 @@ async def open_moving(settings: Settings) -> AsyncIterator[tuple[Sessions, Media
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """One session on its way out, in whichever format is wanted."""
+    """One session on its way out, in whichever format is wanted.
+
+    `missing` says which files could not be had and why, once it is written.
+    """
 
     copy: SessionCopy
     media: Media
+    missing: list[str] = field(default_factory=list)
 
     async def jsonl(self, *, files: bool) -> AsyncGenerator[str, None]:
         """Yield its text in our own format in pieces, with the bytes of its files if they are wanted."""
         async with AsyncExitStack() as stack:
-            wanted = await stack.enter_async_context(aclosing(_files(self.copy, self.media))) if files else None
+            wanted = (
+                await stack.enter_async_context(aclosing(_files(self.copy, self.media, self.missing)))
+                if files
+                else None
+            )
             pieces = await stack.enter_async_context(aclosing(jsonl.pieces(self.copy, wanted)))
             async for piece in pieces:
                 yield piece
@@ -97,9 +110,13 @@ class Exported:
         """Return its lines for people, with hidden rows if they are wanted."""
         return markdown.lines(self.copy, everything=hidden)
 
+    def nanobot_name(self, channels: Mapping[str, str]) -> str:
+        """Return the name of its file in nanobot's format."""
+        return file_name(self.copy.session, channels)
+
     async def nanobot(self, folder: Path | None, *, zone: tzinfo, channels: Mapping[str, str]) -> NanobotFile:
         """Return it in nanobot's format, its files written to `folder`; without one they are left out."""
-        paths = {} if folder is None else await _laid_down(folder, self.copy, self.media)
+        paths = {} if folder is None else await _laid_down(folder, self.copy, self.media, self.missing)
         return nanobot_file(self.copy, zone=zone, path_of=lambda one: paths.get(one.ref), channels=channels)
 
 
@@ -120,17 +137,19 @@ async def exported(settings: Settings, ref: str | None) -> AsyncGenerator[Export
             yield Exported(copied, media)
 
 
-async def _laid_down(folder: Path, copy: SessionCopy, media: Media) -> Mapping[str, str]:
+async def _laid_down(folder: Path, copy: SessionCopy, media: Media, missing: list[str]) -> Mapping[str, str]:
     """Write the files of a session to a directory and return where each lies, by its reference."""
     paths: dict[str, str] = {}
     try:
-        async with aclosing(_files(copy, media)) as files:
+        async with aclosing(_files(copy, media, missing)) as files:
             async for stored, chunks in files:
-                await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
                 path = folder / f"{stored.ref}{mimetypes.guess_extension(stored.meta.mime) or ''}"
-                with await asyncio.to_thread(path.open, "wb") as file:
-                    async for chunk in chunks:
-                        await asyncio.to_thread(file.write, chunk)
+                if await asyncio.to_thread(os.path.lexists, path):
+                    if not await asyncio.to_thread(_is_same, path, stored.sha256):
+                        missing.append(f"{stored.meta.name or stored.meta.kind}: another file is at {path} already")
+                        continue
+                elif not await _lay_down(path, chunks, missing):
+                    continue
                 paths[stored.ref] = str(path.resolve())
     except TrunklineError:
         raise
@@ -139,23 +158,60 @@ async def _laid_down(folder: Path, copy: SessionCopy, media: Media) -> Mapping[s
     return paths
 
 
-async def _files(copy: SessionCopy, media: Media) -> AsyncGenerator[tuple[StoredMedia, AsyncIterator[bytes]], None]:
-    """Yield each file of a session with its bytes, one at a time, in chunks."""
+async def _lay_down(path: Path, chunks: AsyncIterator[bytes], missing: Sequence[str]) -> bool:
+    """Write a file, which appears once it is whole; return whether it is."""
+    before = len(missing)
+    await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with await asyncio.to_thread(draft.open, "xb") as file:
+            async for chunk in chunks:
+                await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(file.flush)
+        if len(missing) > before:
+            return False
+        await asyncio.to_thread(draft.replace, path)
+    finally:
+        await asyncio.to_thread(draft.unlink, missing_ok=True)
+    return True
+
+
+def _is_same(path: Path, sha256: str) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+
+
+async def _files(
+    copy: SessionCopy, media: Media, missing: list[str]
+) -> AsyncGenerator[tuple[StoredMedia, AsyncIterator[bytes]], None]:
+    """Yield each file of a session with its bytes, one at a time, in chunks; note in `missing` what cannot be had.
+
+    A file that breaks off ends early and is noted then.
+    """
     rows = [*copy.rows, *(retired.row for retired in copy.attic)]
-    for ref in dict.fromkeys(one.ref for row in rows for one in row.media if one.ref):
+    for ref, named in {one.ref: one for row in rows for one in row.media if one.ref}.items():
         async with AsyncExitStack() as stack:
             chunks = media.open(ref)
             if isinstance(chunks, AsyncGenerator):
                 await stack.enter_async_context(aclosing(chunks))
             try:
                 stored, first = await media.stat(ref), await anext(chunks, b"")
-            except NotFound:
-                # A reference of the channel's, whose bytes were never fetched; the row still names it.
+            except (NotFound, Unavailable) as error:
+                # A reference of the channel's own, whose bytes were never fetched, is no loss: the row still names it.
+                if ref.startswith(KEPT):
+                    missing.append(f"{named.name or named.kind}: {error}")
                 continue
-            yield stored, await stack.enter_async_context(aclosing(_joined(first, chunks)))
+            yield stored, await stack.enter_async_context(aclosing(_joined(first, chunks, named, missing)))
 
 
-async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def _joined(
+    first: bytes, rest: AsyncIterator[bytes], named: MediaRef, missing: list[str]
+) -> AsyncGenerator[bytes, None]:
     yield first
-    async for chunk in rest:
-        yield chunk
+    try:
+        async for chunk in rest:
+            yield chunk
+    except (NotFound, Unavailable) as error:
+        missing.append(f"{named.name or named.kind}: {error}")

@@ -16,14 +16,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gateway.app.channels import options_by_kind
-from gateway.config.kinds import TERMINAL
+from gateway.config.kinds import TERMINAL, is_terminal_name
 from gateway.config.load import load_settings
 from gateway.config.settings import Settings
-from gateway.domain.errors import NotFound, Refused, Unavailable
+from gateway.domain.errors import InvalidKey, NotFound, Refused, Unavailable
 from gateway.domain.keys import SessionKey
 from gateway.domain.session import Session
 from gateway.ports.sessions import SessionQuery, Sessions
 from gateway.sessions.manager import SessionManager
+from gateway.store.nanobot.keys import session_key
 from gateway.store.opening import Store, open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.wakeups.clock import SystemClock
@@ -69,8 +70,16 @@ class ChannelCount:
 
 
 def read_settings(config: Path | None, data: Path | None, environment: Mapping[str, str]) -> Settings:
-    """Return the settings as `run` would have them; nothing is made on the disk."""
-    return load_settings(config, environment, options_by_kind(), data)
+    """Return the settings as `run` would have them; nothing is made on the disk.
+
+    No token of a channel is needed: it may stand in the environment of the gateway alone.
+    """
+    return load_settings(config, environment, options_by_kind(), data, need_channels=False)
+
+
+def has_channel(settings: Settings, name: str) -> bool:
+    """Return whether a gateway with these settings has a channel of this name, be it a terminal's."""
+    return name in settings.channels or name in settings.incomplete or is_terminal_name(name)
 
 
 @asynccontextmanager
@@ -100,7 +109,7 @@ async def find_session(manager: SessionManager, ref: str) -> Session:
     Raises `NotFound` if there is none, `Refused` for a beginning that is too short or that several ids share.
     """
     if ":" in ref:
-        return await _of_key(manager, SessionKey.parse(ref))
+        return await _of_key(manager, ref)
     with suppress(NotFound):
         return await manager.get(ref)
     if len(ref) < SHORTEST_REF:
@@ -153,11 +162,30 @@ def parse_since(text: str, now: datetime) -> datetime:
         raise Refused(f"--since: expected 30m, 12h, 7d, 2w, or a date as 2026-11-01, got {text!r}") from None
 
 
-async def _of_key(manager: SessionManager, key: SessionKey) -> Session:
+async def _of_key(manager: SessionManager, ref: str) -> Session:
+    """Return the open session of a key, which may also be spelled as nanobot does."""
+    theirs = _nanobots(ref)
     try:
-        return await manager.get(key)
+        return await manager.get(SessionKey.parse(ref))
+    except InvalidKey:
+        if theirs is None:
+            raise
     except NotFound as error:
-        raise NotFound(f"{error}; one that is closed is named by its id") from error
+        if theirs is None:
+            raise NotFound(f"{error}; one that is closed is named by its id") from error
+    try:
+        return await manager.get(theirs)
+    except NotFound as error:
+        raise NotFound(f"{error} ({ref} of nanobot); one that is closed is named by its id") from error
+
+
+def _nanobots(ref: str) -> SessionKey | None:
+    """Return our key for one that only nanobot spells so, as `cli:direct` or `telegram:-100:topic:17`."""
+    if not (ref.startswith("cli:") or ":topic:" in ref):
+        return None
+    with suppress(InvalidKey):
+        return session_key(ref)
+    return None
 
 
 async def _way_to_find(manager: SessionManager, ref: str) -> str:

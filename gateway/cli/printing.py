@@ -42,6 +42,8 @@ def output() -> Iterator[TextIO]:
 
     A reader that has seen enough ends the command silently.
     """
+    if sys.stdout is None:
+        raise Unavailable("cannot write the output: there is none")
     try:
         yield sys.stdout
         sys.stdout.flush()
@@ -61,7 +63,7 @@ def encodable(text: str, out: TextIO) -> str:
 
 def terminal_columns() -> int | None:
     """Return how wide the terminal is, or None where there is none and nothing needs to be shortened."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
 def plain(value: Any) -> Any:

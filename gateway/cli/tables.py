@@ -65,8 +65,8 @@ def found_lines(found: Sequence[Found], columns: int | None) -> list[str]:
     return table(("ID", "ROW", "TITLE", "FOUND"), rows, columns=columns, numbers=("ROW",), spare=("TITLE",))
 
 
-def header_lines(session: Session) -> Iterator[str]:
-    """Yield what is known of a session, what is empty left out."""
+def header_lines(session: Session, attic: str = "") -> Iterator[str]:
+    """Yield what is known of a session, what is empty left out; `attic` says how many rows are in its attic."""
     yield cell(name(session))
     facts = {
         "id": session.id,
@@ -82,6 +82,7 @@ def header_lines(session: Session) -> Iterator[str]:
         "closed": f"{moment(session.closed_at)} UTC" if session.closed_at else "",
         "state": state(session),
         "rows": str(session.message_count),
+        "attic": attic,
     }
     for label, fact in facts.items():
         if fact:
@@ -114,7 +115,9 @@ def count_lines(counts: Sequence[Mapping[str, Any]], columns: int | None) -> lis
 
 def name(session: Session) -> str:
     """Return what to call a session: its title, else how it begins, else that it says nothing yet."""
-    return session.title or session.preview or "(nothing said yet)"
+    # Rows that left it have counted its revision up; one in which nobody spoke yet has none.
+    nothing = "(cleared)" if session.revision and not session.message_count else "(nothing said yet)"
+    return session.title or session.preview or nothing
 
 
 def place(session: Session) -> str:

@@ -43,7 +43,7 @@ def choose_kinds(written: Mapping[str, Any], variables: Mapping[str, str], kinds
             problems.append(Problem(setting, f"is missing; expected one of {', '.join(kinds)}"))
         elif not isinstance(kind, str) or kind not in kinds:
             problems.append(unknown(setting, str(kind), kinds, f"kind {spoken_value(kind, secret=False)}"))
-        elif kind != TERMINAL and _is_reserved(name):
+        elif kind != TERMINAL and is_terminal_name(name):
             problems.append(Problem(setting, f"expected {TERMINAL}, got {kind}: {name} is a terminal's own name"))
         else:
             found[name] = kind
@@ -51,7 +51,7 @@ def choose_kinds(written: Mapping[str, Any], variables: Mapping[str, str], kinds
     return found
 
 
-def _is_reserved(name: str) -> bool:
+def is_terminal_name(name: str) -> bool:
     """Whether the gateway opens terminals of this name by itself, whose conversations another kind would mix with."""
     return name in (TERMINAL, CHAT) or name.startswith(f"{CHAT}-")
 

@@ -57,10 +57,17 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 def load_settings(
-    path: Path | None, environment: Mapping[str, str], kinds: Kinds, data: Path | None = None
+    path: Path | None,
+    environment: Mapping[str, str],
+    kinds: Kinds,
+    data: Path | None = None,
+    *,
+    need_channels: bool = True,
 ) -> Settings:
     """Return the settings of the file at `path` (or the one found) under `environment`.
 
+    Without `need_channels`, as for what only reads the store, a channel that lacks what it needs (its token, which may
+    be known to the gateway alone) is left out.
     Raises `ConfigError` that names every setting that is wrong, and what was expected; it never shows a secret.
     """
     directory = data_directory(data, environment)
@@ -71,7 +78,7 @@ def load_settings(
     tree = tree_of({name: kinds[kind]() for name, kind in chosen.items()})
     laid = overlay(written, variables, tree)
     problems = [*_misplaced(tree, laid.values, ()), *laid.problems]
-    return _Loader(tree, laid, chosen, kinds, problems).settings(directory, file)
+    return _Loader(tree, laid, chosen, kinds, problems, need_channels).settings(directory, file)
 
 
 def tree_of(channels: Mapping[str, type[BaseModel]], chosen: Node | None = None) -> Branch:
@@ -104,6 +111,13 @@ def _misplaced(node: Node, value: Any, path: tuple[str, ...]) -> Iterator[Proble
 
 
 @dataclass(frozen=True, slots=True)
+class _Incomplete:
+    """A channel that is wanted and lacks something that it needs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Loader:
     """Builds the frozen settings, or adds what is wrong with them to the problems that are known already."""
 
@@ -112,30 +126,39 @@ class _Loader:
     kinds: Mapping[str, str]
     loaders: Kinds
     problems: list[Problem]
+    need_channels: bool
 
     def settings(self, data: Path, file: Path | None) -> Settings:
         sections: dict[str, Any] = {
             name: self._build(model, (name,), self.laid.values.get(name, {})) for name, model in SECTIONS.items()
         }
         channels = [self._channel(name, kind) for name, kind in self.kinds.items()]
+        wanted = {channel.name for channel in channels if channel is not None}
         raise_problems(self.problems)
         if not sections["store"].url:
             url = f"sqlite:///{data / 'trunkline.db'}"
             sections["store"] = sections["store"].model_copy(update={"url": url})
-        enabled = {channel.name: channel for channel in channels if channel is not None}
-        disabled = tuple(name for name in self.kinds if name not in enabled)
-        return Settings(data=data, file=file, channels=enabled, disabled=disabled, **sections)
+        return Settings(
+            data=data,
+            file=file,
+            channels={channel.name: channel for channel in channels if isinstance(channel, ChannelSettings)},
+            disabled=tuple(name for name in self.kinds if name not in wanted),
+            incomplete=tuple(channel.name for channel in channels if isinstance(channel, _Incomplete)),
+            **sections,
+        )
 
-    def _channel(self, name: str, kind: str) -> ChannelSettings | None:
+    def _channel(self, name: str, kind: str) -> ChannelSettings | _Incomplete | None:
         path = (CHANNELS, name)
         values = {"kind": kind, **self._table(name)}
         shared = {key: value for key, value in values.items() if key in ChannelOptions.model_fields}
         own = {key: value for key, value in values.items() if key not in shared}
         common = self._build(ChannelOptions, path, shared)
         enabled = common is None or common.enabled
-        options = self._build(self.loaders[kind](), path, own, complete=enabled)
-        if common is None or options is None or not enabled:
+        options = self._build(self.loaders[kind](), path, own, complete=enabled and self.need_channels)
+        if common is None or not enabled:
             return None
+        if options is None:
+            return _Incomplete(name)
         return ChannelSettings(
             name=name,
             kind=kind,

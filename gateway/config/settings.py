@@ -103,7 +103,8 @@ class ChannelSettings:
 class Settings:
     """Everything that can be set, read once.
 
-    `channels` holds the enabled channels only; `file` is the file that was read, if there was one.
+    `channels` holds the enabled channels only; `file` is the file that was read, if there was one. `incomplete` names
+    those that were left out for a token that is not here, where that was asked for.
     """
 
     data: Path
@@ -117,6 +118,7 @@ class Settings:
     media: MediaOptions
     channels: Mapping[str, ChannelSettings]
     disabled: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
     def secrets(self) -> frozenset[str]:
         """Return every secret in the settings, and every password inside an address."""

@@ -184,10 +184,11 @@ class Sessions(ABC):
         """
 
     @abstractmethod
-    async def attach(self, session_id: str, key: SessionKey) -> Session:
+    async def attach(self, session_id: str, key: SessionKey, *, closing: str | None = None) -> Session:
         """Make the session the open one of `key`, so that this chat goes on with it; return it.
 
-        Raises `Refused` if another session is open under `key`, or while a turn of this one runs or is to come.
+        The session with the id `closing` is closed for it, if that is the open one of `key`. Raises `Refused`, and
+        closes none, if any other is, or while a turn of this session runs or is to come.
         """
 
     @abstractmethod
@@ -198,9 +199,18 @@ class Sessions(ABC):
     async def restore(self, copy: SessionCopy) -> Restored:
         """Add a session with the id, times, places and marks of the copy, all of it or nothing.
 
+        A long one is written in parts, between which others write; until all of it is there, nobody sees any of it.
+
         Where the id is known already, or was deleted here, nothing happens. Where another session is open under its
         key, the copy is added as closed when it was last used. Rows without a token count are counted; a missing title
         and preview are made of the rows.
+        """
+
+    @abstractmethod
+    async def discard_unfinished(self, session_id: str) -> None:
+        """Remove what a restore of this session left that was cut off, and nothing else; `restore` does so by itself.
+
+        Until then no file can be kept for the session. Another restore of it that goes on elsewhere is ended.
         """
 
     @abstractmethod

@@ -69,6 +69,7 @@ class Importer:
         self._media = media
         self._most_bytes = most_bytes
         self._dry_run = dry_run
+        self._promised: set[str] = set()
 
     async def take_in(self, source: Source, told: Callable[[Taken], None] = lambda taken: None) -> Sequence[Taken]:
         """Take in all sessions of a source and return the report, in its order; `told` hears of each when it is done.
@@ -108,13 +109,39 @@ class Importer:
         line = replace(line, id=session.id, key=str(session.key), rows=len(found.copy.rows))
         try:
             restored = await self._sessions.would_restore(found.copy)
-            if self._dry_run or restored in (Restored.KNOWN, Restored.DELETED):
-                return _told(line, restored, len(found.files))
+            if restored in (Restored.KNOWN, Restored.DELETED):
+                return _told(line, restored, 0)
+            if self._dry_run:
+                return self._trial(line, found, restored)
+            await self._sessions.discard_unfinished(session.id)
             kept, lost = await self._files(session.id, found.copy, found.files)
             restored = await self._sessions.restore(_with_files(found.copy, kept))
-            return _told(replace(line, notes=[*line.notes, *lost]), restored, len(kept))
+            return _told(replace(line, notes=[*line.notes, *lost]), restored, len(kept), session.closed_at is not None)
         except (NotFound, Refused) as error:
             return replace(line, why=str(error))
+
+    def _trial(self, line: Taken, found: FoundSession, restored: Restored) -> Taken:
+        """Return what would become of a session, also for those of its own source that come before it."""
+        assert found.copy is not None
+        session = found.copy.session
+        if session.id in self._promised:
+            return _told(line, Restored.KNOWN, 0)
+        is_closed = session.closed_at is not None
+        if not is_closed and str(session.key) in self._promised:
+            restored = Restored.ADDED_CLOSED
+        self._promised |= {session.id} if is_closed else {session.id, str(session.key)}
+        lost = [self._lost(named, why) for named, file in _named(found) if (why := self._too_large(file))]
+        return _told(replace(line, notes=[*line.notes, *lost]), restored, len(found.files) - len(lost), is_closed)
+
+    def _too_large(self, file: LocalFile) -> str:
+        try:
+            size = len(file.data or b"") if file.path is None else file.path.stat().st_size
+        except OSError:
+            return ""
+        return f"it has {size} bytes, and at most {self._most_bytes} are kept" if size > self._most_bytes else ""
+
+    def _lost(self, named: MediaRef, why: str) -> str:
+        return f"the file {named.name or named.kind} is not copied: {why}"
 
     async def _files(
         self, session_id: str, copy: SessionCopy, files: Mapping[str, LocalFile]
@@ -125,18 +152,34 @@ class Importer:
         """
         kept: dict[str, MediaRef] = {}
         lost: list[str] = []
-        for named in (media for row in _all_rows(copy) for media in row.media if media.ref in files):
+        for named, file in _named_in(copy, files):
+            if why := self._too_large(file):
+                lost.append(self._lost(named, why))
+                continue
             meta = MediaMeta(session_id=session_id, kind=named.kind, name=named.name, mime=named.mime)
             try:
-                stored = await self._media.put(_bytes(files[named.ref]), meta, max_bytes=self._most_bytes)
+                stored = await self._media.put(_bytes(file), meta, max_bytes=self._most_bytes)
             except (Refused, _Unreadable) as error:
-                lost.append(f"the file {named.name or named.kind} is not copied: {error}")
+                lost.append(self._lost(named, str(error)))
             else:
                 kept[named.ref] = kept_as(named, stored)
         return kept, lost
 
 
-def _told(line: Taken, restored: Restored, files: int) -> Taken:
+def _named(found: FoundSession) -> Iterator[tuple[MediaRef, LocalFile]]:
+    return iter(()) if found.copy is None else _named_in(found.copy, found.files)
+
+
+def _named_in(copy: SessionCopy, files: Mapping[str, LocalFile]) -> Iterator[tuple[MediaRef, LocalFile]]:
+    """Yield each file once, however many rows name it, as the first of them does."""
+    seen: set[str] = set()
+    for media in (media for row in _all_rows(copy) for media in row.media):
+        if media.ref in files and media.ref not in seen:
+            seen.add(media.ref)
+            yield media, files[media.ref]
+
+
+def _told(line: Taken, restored: Restored, files: int, was_closed: bool = False) -> Taken:
     """Return the line with what became, or would become, of the session."""
     match restored:
         case Restored.DELETED:
@@ -147,7 +190,8 @@ def _told(line: Taken, restored: Restored, files: int) -> Taken:
             note = "its chat has an open session already, so this one is kept as closed"
             return replace(line, outcome=Outcome.IMPORTED_CLOSED, files=files, notes=[*line.notes, note])
         case Restored.ADDED:
-            return replace(line, outcome=Outcome.IMPORTED, files=files)
+            outcome = Outcome.IMPORTED_CLOSED if was_closed else Outcome.IMPORTED
+            return replace(line, outcome=outcome, files=files)
 
 
 async def _next(numbered: Iterator[tuple[int, FoundSession]], turn: asyncio.Lock) -> tuple[int, FoundSession] | None:

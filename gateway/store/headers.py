@@ -102,6 +102,7 @@ def decode_columns(values: Sequence[Any]) -> Session:
         closed_at, extra_roots, grants, pinned, archived, origin, parent_id, consolidated_through, replay_from,
         revision, compaction, metadata,
     ) = values  # fmt: skip
+    workspace, agent, model, mode, title, preview = _texts(id, workspace, agent, model, mode, title, preview)
     return Session(
         id=id,
         key=_key(key),
@@ -122,7 +123,7 @@ def decode_columns(values: Sequence[Any]) -> Session:
         pinned=pinned != 0,
         archived=archived != 0,
         origin=None if origin is None else _origin(origin),
-        parent_id=parent_id,
+        parent_id=None if parent_id is None else _texts(id, parent_id)[0],
         # An offset that is none reads as the beginning: too much of a history is sent rather than too little.
         consolidated_through=consolidated_through if isinstance(consolidated_through, int) else _no_offset(id),
         replay_from=replay_from if isinstance(replay_from, int) else _no_offset(id),
@@ -130,6 +131,19 @@ def decode_columns(values: Sequence[Any]) -> Session:
         compaction={} if compaction == "{}" else from_json(compaction, {}, "compaction", id),
         metadata={} if metadata == "{}" else from_json(metadata, {}, "metadata", id),
     )
+
+
+def _texts(id: str, *values: Any) -> Sequence[str]:
+    """Return what stands in columns of text, of which damage may have made something else."""
+    if set(map(type, values)) == {str}:
+        return values
+    return [value if isinstance(value, str) else _mended(value, id) for value in values]
+
+
+def _mended(value: Any, id: str) -> str:
+    """Return what stands in a column of text and is none, as text: bytes that damage made of it, or a number."""
+    damage.tell("text", id)
+    return whole(value.decode("utf-8", "replace")) if isinstance(value, bytes) else "" if value is None else str(value)
 
 
 def _no_offset(id: str) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gateway.domain.errors import NotFound, Refused
@@ -55,6 +57,14 @@ _ERASE = """
 UPDATE sessions SET title = '', title_source = 0, preview = '', preview_role = '', message_count = 0, origin = NULL,
     origin_kind = NULL, extra_roots = '[]', grants = '{}', compaction = '{}', metadata = '{}' WHERE id = ?
 """
+
+
+_BREATH_SECONDS = 0.02
+"""Between two parts of a long restore, for another process that waits for the lock: it only looks now and then."""
+
+
+def _new_token() -> int:
+    return -1 - secrets.randbits(60)
 
 
 class SqlSessions(Sessions):
@@ -209,15 +219,41 @@ class SqlSessions(Sessions):
 
         return await self._database.write(work)
 
-    async def attach(self, session_id: str, key: SessionKey) -> Session:
-        return await self._database.write(lambda tx: moving.attach(tx, session_id, key))
+    async def attach(self, session_id: str, key: SessionKey, *, closing: str | None = None) -> Session:
+        def work(tx: Transaction) -> Session:
+            return moving.attach(tx, session_id, key, closing, self._clock.now())
+
+        return await self._database.write(work)
 
     async def copy(self, session_id: str) -> SessionCopy:
         return await self._database.read(lambda tx: moving.copy(tx, session_id))
 
     async def restore(self, copy: SessionCopy) -> Restored:
         counted = await asyncio.to_thread(moving.counted_copy, copy, self._count)
+        await self.discard_unfinished(copy.session.id)
+        if len(copy.rows) + len(copy.attic) > moving.CHUNK:
+            return await self._restore_in_chunks(counted)
         return await self._database.write(lambda tx: moving.restore(tx, counted, self._clock.now()))
+
+    async def _restore_in_chunks(self, copy: SessionCopy) -> Restored:
+        now, token = self._clock.now(), _new_token()
+        restored = await self._database.write(lambda tx: moving.begin(tx, copy, token))
+        if restored in (Restored.KNOWN, Restored.DELETED):
+            return restored
+        for chunk in moving.chunks(copy):
+            await self._database.write(partial(moving.add, chunk=chunk, token=token, now=now))
+            await asyncio.sleep(_BREATH_SECONDS)
+        return await self._database.write(lambda tx: moving.finish(tx, copy, token))
+
+    async def discard_unfinished(self, session_id: str) -> None:
+        if not await self._database.read(lambda tx: moving.is_unfinished(tx, session_id)):
+            return
+        token = _new_token()
+        await self._database.write(lambda tx: moving.take_over(tx, session_id, token))
+        is_more = True
+        while is_more:
+            is_more = await self._database.write(lambda tx: moving.discard(tx, session_id, token))
+            await asyncio.sleep(_BREATH_SECONDS)
 
     async def would_restore(self, copy: SessionCopy) -> Restored:
         return await self._database.read(lambda tx: moving.would_restore(tx, copy))

@@ -28,6 +28,7 @@ HEADER = [
     "created_at", "updated_at", "closed_at", "extra_roots", "grants", "pinned", "archived", "origin", "origin_label",
     "parent_id", "consolidated_through", "replay_from", "compaction", "metadata",
 ]  # fmt: skip
+CHANNELS = ("slack", "telegram")
 THREAD = Route("slack", "C1", "1.5")
 DIRECT = Route("slack", "D1")
 FAMILY = Route("telegram", "-100")
@@ -48,6 +49,10 @@ class Shelf:
         self.clock = ManualClock(datetime(2026, 11, 20, 12, tzinfo=UTC))
         self._make_id = id_maker("session-")
         self._numbers = iter(range(1_000_000))
+        if not data.exists():
+            return
+        # Without tokens, which are the gateway's own: what reads the store needs none.
+        (data / "trunkline.toml").write_text("".join(f'[channels.{name}]\npeople = ["U1"]\n' for name in CHANNELS))
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return its exit code, output and errors, as the process would have them."""

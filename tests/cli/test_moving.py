@@ -132,7 +132,7 @@ async def test_markdown_is_for_people_and_holds_no_path(tmp_path: Path) -> None:
     [
         (("import", "nanobot", "/nowhere"), "/nowhere"),
         (("import", "openworker", "/nowhere"), "/nowhere"),
-        (("import", "trunkline", "/nowhere"), "expected a file"),
+        (("import", "trunkline", "/nowhere"), "there is no such file: /nowhere"),
         (("import", "nanobot", ".", "--channel", "slack"), "expected OLD=NEW"),
         (("import", "nanobot", ".", "--channel", "slack=A B"), "expected a channel name"),
         (("import", "nanobot", ".", "--timezone", "Mars"), "expected a name such as Europe/Berlin"),

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.keys import Route
+from gateway.ports.sessions import NewSession
 from tests.acceptance.gateway import command
 from tests.acceptance.terminal import on_a_terminal
-from tests.cli.shelf import DIRECT, EVERY_COMMAND, FAMILY, HEADER, Shelf
+from tests.cli.shelf import DIRECT, EVERY_COMMAND, FAMILY, HEADER, THREAD, Shelf
+from tests.stores import message
 
 
 def test_a_session_is_named_by_its_id_its_beginning_or_its_key(shelf: Shelf) -> None:
@@ -155,7 +157,7 @@ async def test_a_person_at_a_terminal_is_asked_before_rows_go(tmp_path: Path) ->
         ("clear", "n", 1, questions["clear"]),
         ("delete", "n", 1, questions["delete"].format("keep me?", 2)),
         ("clear", "y", 0, questions["clear"]),
-        ("delete", "y", 0, questions["delete"].format("(nothing said yet)", 0)),
+        ("delete", "y", 0, questions["delete"].format("(cleared)", 0)),
     ):
         async with on_a_terminal("sessions", name, "chat:local", "--data", str(tmp_path)) as terminal:
             await terminal.shows(question)
@@ -169,9 +171,35 @@ def test_a_chat_goes_on_with_a_session_that_is_attached_to_it(shelf: Shelf) -> N
     shelf.lines("close", "slack:D1")
     new = shelf.say(DIRECT, "now").id
     code, _, err = shelf.run("attach", old, "slack:D1")
-    assert (code, new in err) == (2, True)
-    assert shelf.lines("attach", old, "slack:D1", "--close")[0].startswith("Attached: ")
+    assert (code, new in err, "--close" in err) == (2, True, True)
+    told = shelf.lines("attach", old, "slack:D1", "--close")
+    assert told[0].startswith("Attached: ")
+    assert told[1:] == [f"  closed for it: now ({new})"]
     assert shelf.json("show", "slack:D1")[0]["id"] == old
+    assert shelf.json("attach", new, "slack:D1", "--close")[0]["closed"] == old
+
+
+def test_it_is_told_from_which_chat_a_session_was_taken(shelf: Shelf) -> None:
+    taken = shelf.say(DIRECT, "hello").id
+    assert shelf.lines("attach", taken, "telegram:42")[1:] == ["  was slack:D1"]
+    assert shelf.json("attach", taken, "slack:D1")[0]["was"] == "telegram:42"
+
+
+def test_a_chat_keeps_its_session_where_the_other_one_cannot_be_attached(shelf: Shelf) -> None:
+    here = shelf.say(DIRECT, "here").id
+    shelf.act(lambda store: store.turns.accept(message("waits", 900, route=THREAD), NewSession()))
+    (busy,) = [one["id"] for one in shelf.json("list") if one["key"] == str(THREAD.key)]
+    assert busy != here
+    code, _, err = shelf.run("attach", busy, "slack:D1", "--close")
+    assert (code, "which is answering" in err) == (2, True)
+    assert shelf.json("show", "slack:D1")[0]["id"] == here
+
+
+def test_a_chat_of_a_channel_that_is_not_configured_is_told_of(shelf: Shelf) -> None:
+    session = shelf.say(DIRECT, "hello").id
+    code, _, err = shelf.run("attach", session, "slck:D1")
+    assert (code, "No channel named slck is configured here" in err) == (0, True)
+    assert shelf.run("attach", session, "console:local")[2] == ""
 
 
 def test_a_session_without_a_chat_is_attached_to_one(shelf: Shelf) -> None:

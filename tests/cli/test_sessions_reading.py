@@ -223,3 +223,17 @@ def test_a_time_since_is_so_long_ago_or_a_date_in_utc() -> None:
     for text in ("", "7", "7y", "-7d", "\u0667d", "7 d", "2026-13-01"):
         with pytest.raises(Refused, match="--since"):
             parse_since(text, now)
+
+
+def test_a_session_that_was_emptied_is_called_so_and_says_what_is_in_its_attic(shelf: Shelf) -> None:
+    shelf.say(DIRECT, "hello")
+    shelf.act(lambda store: store.sessions.open(FAMILY.key, NewSession()))
+    shelf.lines("clear", "slack:D1", "--yes")
+    assert [line.split("  ")[-1].strip() for line in shelf.lines("list")[1:]] == ["(cleared)", "(nothing said yet)"]
+    assert "  attic     2 (show --attic)" in shelf.lines("show", "slack:D1")
+    assert not any("attic" in line for line in shelf.lines("show", str(FAMILY.key)))
+
+
+def test_a_workspace_is_found_with_the_slash_that_a_shell_adds(shelf: Shelf) -> None:
+    shelf.say(DIRECT, "hello", new=NewSession(workspace="/work/app"))
+    assert [one["workspace"] for one in shelf.json("list", "--workspace", "/work/app/")] == ["/work/app"]

@@ -162,7 +162,7 @@ async def test_a_file_beyond_the_limit_of_this_gateway_is_told_and_its_name_is_k
     store: Store, media: FileMedia
 ) -> None:
     lines = await taken(store, media, found(1, LocalFile(data=b"12345")), most_bytes=4)
-    assert ["expected a file of at most 4 bytes" in note for note in lines[0].notes] == [True]
+    assert ["it has 5 bytes, and at most 4 are kept" in note for note in lines[0].notes] == [True]
     lines = await taken(store, media, found(2, LocalFile(data=b"1234")), most_bytes=4)
     assert (lines[0].notes, (await media_of(store, 2)).size_bytes) == ([], 4)
 

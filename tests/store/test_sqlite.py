@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -215,6 +216,16 @@ def test_a_newer_schema_is_refused_with_a_sentence(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version=9999")
     with pytest.raises(Refused, match="written by a newer Trunkline: its schema is 9999, this release knows up to 1"):
         prepare(path)
+
+
+def test_a_file_that_needs_no_migration_is_opened_while_somebody_writes(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    prepare(path)
+    with closing(connect(path)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        prepare(path)
+        assert time.monotonic() - began < 5
 
 
 def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -34,7 +35,7 @@ imports = typer.Typer(
     context_settings=HELP,
 )
 
-Directory = Annotated[Path, typer.Argument(help="The directory to read; nothing in it is changed.")]
+Directory = Annotated[str, typer.Argument(help="The directory to read; nothing in it is changed.")]
 Renames = Annotated[
     list[str] | None,
     typer.Option("--channel", help="What a channel is called here, as slack=slack-acme; may be given several times."),
@@ -61,7 +62,9 @@ def nanobot(
     from gateway.store.nanobot.reader import NanobotSource
     from gateway.wakeups.clock import SystemClock
 
-    source = NanobotSource(directory, channels=renames(channel), zone=zone_named(timezone), now=SystemClock().now())
+    source = NanobotSource(
+        _place(directory), channels=renames(channel), zone=zone_named(timezone), now=SystemClock().now()
+    )
     _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
 
 
@@ -78,13 +81,13 @@ def openworker(
     from gateway.store.openworker.reader import OpenworkerSource
     from gateway.wakeups.clock import SystemClock
 
-    source = OpenworkerSource(directory, channels=renames(channel), now=SystemClock().now())
+    source = OpenworkerSource(_place(directory), channels=renames(channel), now=SystemClock().now())
     _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
 
 
 @imports.command(cls=Plain)
 def trunkline(
-    file: Annotated[Path, typer.Argument(help="A file that `trunkline export` wrote, or - for standard input.")],
+    file: Annotated[str, typer.Argument(help="A file that `trunkline export` wrote, or - for standard input.")],
     dry_run: DryRun = False,
     as_json: Json = False,
     data: Data = None,
@@ -93,8 +96,21 @@ def trunkline(
     """Import what `trunkline export` wrote in its own format, without loss."""
     from gateway.store.jsonl.reader import TrunklineSource
 
-    source = TrunklineSource(sys.stdin.buffer if str(file) == "-" else file)
+    source = TrunklineSource(_standard_input() if file == "-" else _place(file))
     _import(source, dry_run=dry_run, as_json=as_json, data=data, config=config)
+
+
+def _place(path: str) -> Path:
+    """Return where to read; raise `Refused` for an empty text, which would mean the directory one is in."""
+    if not path:
+        raise Refused("expected the name of a directory or a file, got an empty text")
+    return Path(path)
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise Refused("expected an export on standard input, and there is none")
+    return sys.stdin.buffer
 
 
 def renames(pairs: Sequence[str] | None) -> Mapping[str, str]:
@@ -112,8 +128,8 @@ def _import(source: Source, *, dry_run: bool, as_json: bool, data: Path | None, 
     async def work(settings: Settings) -> Sequence[Taken]:
         from gateway.app.moving import import_all
 
-        with typer.progressbar(length=source.count(), label="Importing", file=sys.stderr) as bar:
-            return await import_all(settings, source, dry_run=dry_run, told=lambda taken: bar.update(1))
+        with _progress(source) as told:
+            return await import_all(settings, source, dry_run=dry_run, told=told)
 
     taken = with_settings(config, data, work)
     if as_json:
@@ -124,11 +140,25 @@ def _import(source: Source, *, dry_run: bool, as_json: bool, data: Path | None, 
         raise typer.Exit(FAILED)
 
 
+@contextmanager
+def _progress(source: Source) -> Iterator[Callable[[Taken], None]]:
+    """Show on a terminal how far it is; a file is left what is told at the end."""
+    # Asked for in any case: what cannot be read at all is told before a store is made.
+    count = source.count()
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda taken: None
+        return
+    with typer.progressbar(length=count, label="Importing", file=sys.stderr) as bar:
+        yield lambda taken: bar.update(1)
+
+
 def _report(taken: Sequence[Taken], dry_run: bool) -> Iterator[str]:
     for one in taken:
         if one.why or one.repairs or one.notes:
             yield f"{cell(one.name)}: {one.outcome.value}" + (f": {cell(one.why)}" if one.why else "")
-            yield from (f"  repaired: {cell(repair)}" for repair in one.repairs)
+            # Of what is not here, nothing was repaired.
+            repaired = "" if one.is_skipped else "repaired: "
+            yield from (f"  {repaired}{cell(repair)}" for repair in one.repairs)
             yield from (f"  {cell(note)}" for note in one.notes)
     if dry_run:
         yield "Nothing was changed; this is what would be done."

@@ -12,15 +12,17 @@ import typer
 from gateway.cli import tables
 from gateway.cli.columns import cell
 from gateway.cli.options import Config, Data
-from gateway.cli.printing import hint
-from gateway.cli.sessions.access import Json, Ref, find, tell, with_sessions
-from gateway.domain.errors import Refused
+from gateway.cli.printing import hint, print_lines
+from gateway.cli.sessions.access import Json, Ref, find, tell, with_sessions, with_settings
+from gateway.domain.errors import NotFound, Refused
 from gateway.domain.keys import SessionKey
 from gateway.domain.text import whole
 from gateway.domain.titles import LONGEST_TITLE
 
 if TYPE_CHECKING:
+    from gateway.config.settings import Settings
     from gateway.domain.session import Session
+    from gateway.ports.sessions import Sessions
     from gateway.sessions import SessionManager
 
 Title = Annotated[str, typer.Argument(help="The new title; no generated one will replace it.")]
@@ -105,14 +107,14 @@ def attach(
     """Let a chat go on with this session, which may be closed or from elsewhere."""
     target = SessionKey.parse(key)
 
-    async def attached(manager: SessionManager, session: Session) -> Session:
-        if close_other and session.closed_at is None and session.key == target:
-            return session
-        if close_other:
-            await manager.close(target)
-        return await manager.attach(session.id, target)
-
-    tell("Attached", _change(ref, config, data, attached), as_json)
+    before, now, closed = with_settings(config, data, lambda settings: _attach(settings, ref, target, close_other))
+    tell("Attached", now, as_json, was=str(before.key), closed=None if closed is None else closed.id)
+    if as_json:
+        return
+    if before.key != target:
+        print_lines([f"  was {before.key}"])
+    if closed is not None:
+        print_lines([f"  closed for it: {cell(tables.name(closed))} ({closed.id})"])
 
 
 def delete(ref: Ref, yes: Yes = False, as_json: Json = False, data: Data = None, config: Config = None) -> None:
@@ -121,6 +123,33 @@ def delete(ref: Ref, yes: Yes = False, as_json: Json = False, data: Data = None,
     # It may be gone by now, which is what was wanted.
     with_sessions(config, data, lambda manager: manager.delete(session.id))
     tell("Erased", session, as_json)
+
+
+async def _attach(
+    settings: Settings, ref: str, key: SessionKey, close_other: bool
+) -> tuple[Session, Session, Session | None]:
+    """Return the session as it was and as it is then, and the one that was closed for it."""
+    from gateway.app.sessions import has_channel, open_sessions, session_manager
+
+    async with open_sessions(settings) as port:
+        before = await find(session_manager(port), ref)
+        other = await _open_one(port, key)
+        if other is None or other.id == before.id:
+            now, other = await port.attach(before.id, key), None
+        elif close_other:
+            now = await port.attach(before.id, key, closing=other.id)
+        else:
+            raise Refused(f"the chat {key} has an open session, {other.id}; --close closes that one")
+    if not has_channel(settings, key.channel):
+        hint(f"No channel named {key.channel} is configured here, so nobody can write in {key}.")
+    return before, now, other
+
+
+async def _open_one(port: Sessions, key: SessionKey) -> Session | None:
+    try:
+        return await port.get(key)
+    except NotFound:
+        return None
 
 
 def _change(

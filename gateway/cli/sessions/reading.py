@@ -32,6 +32,8 @@ Words = Annotated[list[str], typer.Argument(help="All of these must be there; ac
 
 MOST = 100_000
 """The most that is printed at once."""
+MOST_COUNTED = 1_000
+"""How many rows of an attic are counted; to count them is to read them."""
 LAST_ROW = 1 << 60
 
 
@@ -54,7 +56,7 @@ def list_command(
     query = SessionQuery(
         channel=_text(channel),
         origin_kind=_kind(origin),
-        workspace=_text(workspace),
+        workspace=_directory(workspace),
         pinned=True if pinned else None,
         archived=_archived(archived, everything),
         closed=closed,
@@ -81,15 +83,16 @@ def show(
     limit = _number("--limit", limit, 0, MOST)
     below, above = (None if row is None else _number("a row", row, 0, LAST_ROW) for row in (before, after))
 
-    async def work(manager: SessionManager) -> tuple[Session, Sequence[Message]]:
+    async def work(manager: SessionManager) -> tuple[Session, str, Sequence[Message]]:
         session = await find(manager, ref)
+        retired = "" if as_json else await _count_attic(manager, session)
         if attic:
-            return session, await manager.attic(session.id, after=above or 0, limit=limit + 1)
-        return session, await manager.rows(session.id, before=below, after=above, limit=limit + 1)
+            return session, retired, await manager.attic(session.id, after=above or 0, limit=limit + 1)
+        return session, retired, await manager.rows(session.id, before=below, after=above, limit=limit + 1)
 
-    session, rows = with_sessions(config, data, work)
+    session, retired, rows = with_sessions(config, data, work)
     shown, rest = _cut(rows, limit, oldest_first=attic or above is not None)
-    _print_session(session, shown, as_json)
+    _print_session(session, retired, shown, as_json)
     if rest:
         hint(f"There are more: {rest}")
 
@@ -146,11 +149,18 @@ def _print_page(page: SessionPage, as_json: bool) -> None:
         hint(f"There are more: --cursor {page.next_cursor}")
 
 
-def _print_session(session: Session, rows: Sequence[Message], as_json: bool) -> None:
+async def _count_attic(manager: SessionManager, session: Session) -> str:
+    """Return how many rows are in the attic, up to a number, and where to see them; nothing if there are none."""
+    count = len(await manager.attic(session.id, limit=MOST_COUNTED + 1))
+    rows = f"{min(count, MOST_COUNTED)}{' or more' if count > MOST_COUNTED else ''}"
+    return f"{rows} (show --attic)" if count else ""
+
+
+def _print_session(session: Session, attic: str, rows: Sequence[Message], as_json: bool) -> None:
     if as_json:
         print_json([{**tables.header_data(session), "rows": [tables.row_data(row) for row in rows]}])
         return
-    print_lines(tables.header_lines(session))
+    print_lines(tables.header_lines(session, attic))
     for row in rows:
         print_lines(["", *tables.row_lines(row)])
 
@@ -186,6 +196,11 @@ def _number(name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise Refused(f"{name}: expected a number from {least} to {most}, got {value}")
     return value
+
+
+def _directory(path: str | None) -> str | None:
+    """Return a directory as sessions have it: without the slash that a shell completes it with."""
+    return None if path is None else whole(path).rstrip("/") or whole(path)
 
 
 def _text(value: str | None) -> str | None:

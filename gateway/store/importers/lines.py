@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.text import whole
+from gateway.store.importers.counts import many
 
 DEEPEST = 200
 """How deep a value may be nested; what is deeper could not be written again without exhausting the stack."""
@@ -72,7 +73,7 @@ class Repairs:
 
     def all(self) -> list[str]:
         """Return what was told, and how much more there was to tell."""
-        return [*self.told, f"and {self.untold} damages more"] if self.untold else self.told
+        return [*self.told, f"and {many(self.untold, 'damage')} more"] if self.untold else self.told
 
 
 def read_lines(data: bytes, *, first_names: Sequence[str] = ("role", "_type")) -> Lines:
@@ -92,7 +93,7 @@ def read_lines(data: bytes, *, first_names: Sequence[str] = ("role", "_type")) -
 
 def _text(raw: bytes, number: int, repairs: Repairs) -> str:
     if b"\0" in raw:
-        repairs.tell(number, f"{raw.count(0)} zero bytes, left out")
+        repairs.tell(number, f"{many(raw.count(0), 'zero byte')}, left out")
         raw = raw.replace(b"\0", b"")
     try:
         return raw.decode()

@@ -1,29 +1,30 @@
 """Reading our own JSON lines back (`gateway.store.jsonl.writer` writes them): the same sessions, as they were.
 
-A line that is damaged costs itself. Lines that belong to no session that could be read are told of and not kept.
+A line that is damaged costs itself. A session of which lines are missing without a trace, as where a file was cut, is
+not taken at all: it would be here by half, and for good. Lines that belong to no session that could be read are told of
+and not kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from gateway.domain.errors import Refused, Unavailable
-from gateway.domain.message import MediaRef, Message
-from gateway.domain.session import Session
-from gateway.ports.moving import FoundSession, LocalFile, Source
-from gateway.ports.sessions import Retired, SessionCopy
+from gateway.ports.moving import FoundSession, Source
 from gateway.store.importers.lines import Line, Repairs, read_lines
-from gateway.store.jsonl.fields import Unreadable, decoded_header, decoded_moment, decoded_row
-from gateway.store.jsonl.spool import Spool
-from gateway.store.jsonl.writer import DATA_ENDS, DATA_STARTS, FIRST_NAME, FORMAT
+from gateway.store.jsonl.read_session import ReadSession
+from gateway.store.jsonl.writer import DATA_ENDS, DATA_STARTS, FILE_END, FIRST_NAME
 
 _SESSION_STARTS = (b'{"type":"session"', b'{"type": "session"')
 _MEDIA_STARTS = b'{"type":"media"'
-_SENTENCES = {"rows": "rows", "attic": "rows of the attic", "media": "files"}
+_KINDS = frozenset({"session", "row", "attic", "media", "end", FILE_END})
+MOST_LOOKED_AT = 1 << 16
+"""How much of a first line tells what kind of file another one is."""
 
 
 class TrunklineSource(Source):
@@ -49,7 +50,7 @@ class TrunklineSource(Source):
         with self._opened() as stream:
             for number, raw in enumerate(self._lines(stream), start=1):
                 yield from reading.take(number, raw)
-        yield from reading.close()
+        yield from reading.end()
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -62,6 +63,8 @@ class TrunklineSource(Source):
             if self._origin.exists() and not self._origin.is_file():
                 raise Refused(f"{what}, got {self._origin}, which is no file; standard input is named -")
             stream = self._origin.open("rb")
+        except FileNotFoundError:
+            raise Refused(f"there is no such file: {self._origin}") from None
         except OSError as error:
             raise Refused(f"{what}, got {self._origin}: {error.strerror}") from error
         with stream:
@@ -79,23 +82,36 @@ class _Reading:
     """Where in a file the reading is: in a session, or in lines that belong to none."""
 
     name: str
-    session: _Session | None = None
+    session: ReadSession | None = None
     strays: _Strays = field(default_factory=lambda: _Strays())
+    sessions: int = 0
+    is_ended: bool = False
+    is_ours: bool = False
+    begins: bytes = b""
 
     def take(self, number: int, raw: bytes) -> Iterator[FoundSession]:
         text, data = _with_its_bytes(raw)
         read = read_lines(text, first_names=(FIRST_NAME,))
         for repair in read.repairs:
             (self.session or self.strays).tell(number, repair.partition(": ")[2])
+        if read.lost and self.session is not None:
+            self.session.lose_line()
+        self.begins = self.begins or text.strip()[:MOST_LOOKED_AT]
+        self.is_ended = self.is_ended and not text.strip()
         for line in read.objects:
             more = {} if data is None else {"data": data}
             yield from self._take(Line(number=number, value=line.value | more))
 
     def _take(self, line: Line) -> Iterator[FoundSession]:
         kind = line.value.get(FIRST_NAME)
+        self.is_ours = self.is_ours or (isinstance(kind, str) and kind in _KINDS)
         if kind == "session":
             yield from self.close()
-            self.session = _Session(line, self.name)
+            self.session = ReadSession(line, self.name)
+            self.sessions += 1
+        elif kind == FILE_END:
+            yield from self.close()
+            yield from self._counted(line)
         elif self.session is None or line.value.get("session", self.session.id) != self.session.id:
             self.strays.count(line.number)
         elif kind == "end":
@@ -112,6 +128,24 @@ class _Reading:
             yield self.strays.found(self.name)
         self.session, self.strays = None, _Strays()
 
+    def end(self) -> Iterator[FoundSession]:
+        """Yield what is left at the end of the file, and that it is no end where it is none."""
+        if not self.is_ours:
+            yield FoundSession(name=self.name, copy=None, problem=_no_export(self.begins))
+            return
+        yield from self.close()
+        if not self.is_ended:
+            problem = "the file ends without its closing line, so sessions behind this place may be missing"
+            yield FoundSession(name=self.name, copy=None, problem=problem)
+
+    def _counted(self, line: Line) -> Iterator[FoundSession]:
+        """Take the closing line of a file, behind which another file may follow."""
+        said, found = line.value.get("sessions"), self.sessions
+        self.sessions, self.is_ended = 0, True
+        if said != found:
+            problem = f"line {line.number}: {said!r:.40} sessions were written, and {found} were found"
+            yield FoundSession(name=self.name, copy=None, problem=problem)
+
 
 @dataclass(slots=True)
 class _Strays(Repairs):
@@ -125,137 +159,10 @@ class _Strays(Repairs):
         self.lines += 1
 
     def found(self, name: str) -> FoundSession:
-        of = f"{self.lines} lines from line {self.first} on belong to no session whose header could be read"
+        several = f"{self.lines} lines from line {self.first} on belong"
+        of = f"{several if self.lines > 1 else f'line {self.first} belongs'} to no session whose header could be read"
         problem = of if self.lines else "a damaged line outside of any session"
         return FoundSession(name=name, copy=None, problem=problem, repairs=self.all())
-
-
-class _Session(Repairs):
-    """A session that is being read, line by line."""
-
-    def __init__(self, line: Line, name: str) -> None:
-        super().__init__()
-        self.id = line.value.get("id")
-        self._name = self.id if isinstance(self.id, str) and self.id else name
-        self._first = line.number
-        self._rows: list[Message] = []
-        self._attic: list[Retired] = []
-        self._files: dict[str, LocalFile] = {}
-        self._spool = Spool()
-        self._places: set[int] = set()
-        self._events: set[str] = set()
-        self._has_end = False
-        self._problem = ""
-        self._header = self._read_header(line)
-
-    def _read_header(self, line: Line) -> Session | None:
-        form = line.value.get("format")
-        if form != FORMAT:
-            self._problem = f"line {line.number}: written in format {form!r:.40}, and this release reads {FORMAT}"
-            return None
-        try:
-            return decoded_header(line.value, lambda what: self.tell(line.number, what))
-        except Unreadable as error:
-            self._problem = f"line {line.number}: {error}"
-            return None
-
-    def take(self, line: Line) -> None:
-        """Take a line of the session; one that cannot be read is told of."""
-        if self._problem:
-            return
-        try:
-            self._take(line)
-        except Unreadable as error:
-            self.tell(line.number, f"{error}; the line is left out")
-
-    def _take(self, line: Line) -> None:
-        kind = line.value.get(FIRST_NAME)
-        if kind == "row":
-            self._rows.append(self._row(line))
-        elif kind == "attic":
-            self._attic.append(self._retired(line))
-        elif kind == "media":
-            self._take_file(line.value)
-        else:
-            raise Unreadable(f"expected a row or a file, got {kind!r:.40}")
-
-    def _take_file(self, line: Mapping[str, Any]) -> None:
-        ref, data = line.get("ref"), line.get("data")
-        if not (isinstance(ref, str) and ref and isinstance(data, str | memoryview)):
-            raise Unreadable("expected a file with its reference and its bytes")
-        try:
-            encoded = data.encode() if isinstance(data, str) else data
-            self._files[ref] = self._spool.keep(encoded, str(line.get("sha256")))
-        except ValueError as error:
-            raise Unreadable("the bytes of the file are not those that were written") from error
-
-    def _row(self, line: Line) -> Message:
-        row = decoded_row(line.value, lambda what: self.tell(line.number, what))
-        if row.seq in self._places:
-            raise Unreadable(f"there was a row {row.seq} before")
-        self._places.add(row.seq)
-        return row
-
-    def _retired(self, line: Line) -> Retired:
-        reason, moved_at = line.value.get("reason"), decoded_moment(line.value.get("moved_at"))
-        return Retired(row=self._row(line), reason=reason if isinstance(reason, str) else "", moved_at=moved_at)
-
-    def end(self, line: Line) -> None:
-        """Take the last line, and tell what it counts otherwise than what was read."""
-        self._has_end = True
-        read = {"rows": len(self._rows), "attic": len(self._attic), "media": len(self._files)}
-        for name, count in read.items() if not self._problem else ():
-            if (said := line.value.get(name)) != count:
-                self.tell(line.number, f"{said!r:.40} {_SENTENCES[name]} were written, and {count} could be read")
-
-    def found(self) -> FoundSession:
-        """Return the session with everything that could be read of it."""
-        if self._header is None:
-            return FoundSession(name=self._name, copy=None, problem=self._problem, repairs=self.all())
-        if not self._has_end:
-            self.tell(self._first, "the session that begins here has no end; what was behind is lost")
-        copy = SessionCopy(
-            session=self._header,
-            rows=[self._with_files(self._once(row)) for row in self._rows],
-            attic=[replace(retired, row=self._with_files(retired.row)) for retired in self._attic],
-        )
-        return FoundSession(
-            name=self._name,
-            copy=copy,
-            repairs=self.all(),
-            notes=self._missing_files(),
-            files=self._files,
-            done=self._spool.remove,
-        )
-
-    def _once(self, row: Message) -> Message:
-        """Return the row without an event that another row stands for."""
-        if row.event_id is None:
-            return row
-        if row.event_id in self._events:
-            self.say(f"row {row.seq}: its event is that of an earlier row, left out")
-            return replace(row, event_id=None)
-        self._events.add(row.event_id)
-        return row
-
-    def _with_files(self, row: Message) -> Message:
-        """Return the row with no reference to what did not come with it: here it may be another session's file."""
-        if all(file.ref in self._files for file in row.media):
-            return row
-        media = tuple(file if file.ref in self._files else replace(file, ref="") for file in row.media)
-        return replace(row, media=media)
-
-    def _missing_files(self) -> Sequence[str]:
-        missing = sum(_is_missing(file, self._files) for row in self._all_rows() for file in row.media)
-        return [f"{missing} files that its rows name did not come with it"] if missing else []
-
-    def _all_rows(self) -> Iterator[Message]:
-        yield from self._rows
-        yield from (retired.row for retired in self._attic)
-
-
-def _is_missing(file: MediaRef, files: Mapping[str, LocalFile]) -> bool:
-    return bool(file.ref) and file.ref not in files
 
 
 def _with_its_bytes(raw: bytes) -> tuple[bytes, memoryview | None]:
@@ -264,3 +171,18 @@ def _with_its_bytes(raw: bytes) -> tuple[bytes, memoryview | None]:
     if place < 0:
         return raw.removesuffix(b"\n"), None
     return raw[:place] + b"}", memoryview(raw)[place + len(DATA_STARTS) : -len(DATA_ENDS)]
+
+
+def _no_export(begins: bytes) -> str:
+    """Return what a file is in which no line is ours."""
+    if not begins:
+        return "it is empty"
+    if begins.startswith(b"SQLite format 3"):
+        return "it is a database and no export; use `trunkline import openworker` or `nanobot` with its directory"
+    try:
+        first = json.loads(begins)
+    except (ValueError, RecursionError):
+        first = None
+    if isinstance(first, dict) and ("_type" in first or "role" in first):
+        return "it is a session of nanobot's, or one like it; use `trunkline import nanobot` with its directory"
+    return "it is nothing that `trunkline export` wrote in its own format"

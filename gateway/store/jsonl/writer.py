@@ -2,7 +2,8 @@
 
 One object a line, UTF-8. A `session` line with the header comes first, then a `row` line for each row, an `attic` line
 for each row of the attic, a `media` line for each file with its bytes, and an `end` line that says how many there were
-of each, so that a file that was cut short is noticed. Each line names its session, so that a lost header costs its own
+of each, and behind the last session a `file_end` line says how many sessions there were, so that a file that was cut
+short is noticed, wherever the cut is. Each line names its session, so that a lost header costs its own
 rows and never gives them to another session. Fields at their defaults are left out. Several sessions may follow each
 other in one file. `format` grows when an older release could misread what a newer one writes.
 """
@@ -22,6 +23,7 @@ from gateway.store.jsonl.fields import encoded, encoded_moment
 FORMAT = 1
 FIRST_NAME = "type"
 """The name each line begins with."""
+FILE_END = "file_end"
 DATA_STARTS, DATA_ENDS = b',"data":"', b'"}\n'
 """What stands around the bytes of a file, which end its line."""
 
@@ -42,6 +44,11 @@ async def pieces(copy: SessionCopy, files: Files | None = None) -> AsyncGenerato
                     yield part
             count += 1
     yield _line("end", session=copy.session.id, rows=len(copy.rows), attic=len(copy.attic), media=count)
+
+
+def closing(sessions: int) -> str:
+    """Return the line that ends a file of so many sessions."""
+    return _line(FILE_END, sessions=sessions)
 
 
 def _rows(copy: SessionCopy) -> Iterator[str]:

@@ -7,6 +7,7 @@ damage is dealt with. What is opened is a copy.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ class DatabaseEntry(Entry):
 def opened(folder: Folder) -> Iterator[list[DatabaseEntry]]:
     """Give out the sessions of a folder's database, none where there is none; raise `OSError` if it is damaged."""
     path = folder.path / DATABASE
-    if not path.exists():
+    if not os.path.lexists(path):
         yield []
         return
     with tempfile.TemporaryDirectory(prefix="trunkline-import-") as place:

@@ -82,6 +82,17 @@ class Entry:
         return read_file(self.folder.path / self.name)
 
 
+def real_workspace(folder: Folder) -> str:
+    """Return by what one workspace is told from another, however it was reached."""
+    return os.path.realpath(folder.workspace)
+
+
+def shown_name(entry: Entry) -> str:
+    """Return the name of a file as a report has it, with the key where that is not to be seen in it."""
+    key = None if entry.is_database else decoded_name(entry.stem)
+    return entry.name if key is None else f"{entry.name} ({key})"
+
+
 def lossy_name(key: str) -> str:
     """Return the stem that older versions used; several keys may have the same."""
     return _UNSAFE.sub("_", key).strip()

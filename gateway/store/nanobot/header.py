@@ -19,10 +19,10 @@ _KNOWN = frozenset({"_type", "key", "created_at", "updated_at", "metadata", "las
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a metadata row tells. `created_text` is its time of creation as it stands there, to tell files apart."""
+    """What a metadata row tells. `identity` tells the sessions of one key apart: by when each was made, as it says."""
 
     key: str = ""
-    created_text: str = ""
+    identity: str = ""
     created_at: datetime
     updated_at: datetime
     title: str = ""
@@ -42,7 +42,7 @@ def read_header(raw: Mapping[str, Any], *, zone: tzinfo, fallback: datetime) -> 
         metadata[UNREAD] = odd
     return Header(
         key=_text(raw.get("key")),
-        created_text=_text(raw.get("created_at")),
+        identity=_text(raw.get("created_at")),
         created_at=moment(raw.get("created_at"), zone) or fallback,
         updated_at=moment(raw.get("updated_at"), zone) or fallback,
         title=title,

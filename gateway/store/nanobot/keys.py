@@ -19,7 +19,9 @@ _TERMINAL = ("cli", "direct")
 _CONSOLE = ("console", "local")
 _NOT_NAMED_SO = re.compile(r"[^a-z0-9_-]+")
 _TOPIC = re.compile(r"topic:([^:]+)")
-_PLACELESS = frozenset({"cli", BARE, "unified"})
+_PLACELESS = frozenset({BARE, "unified"})
+TERMINAL_LABEL = "terminal"
+"""What the terminal's channel calls the place of its sessions."""
 
 
 def session_key(key: str, channels: Mapping[str, str] = {}) -> SessionKey:
@@ -50,8 +52,11 @@ def nanobot_key(key: SessionKey, channels: Mapping[str, str] = {}) -> str:
 
 
 def key_origin(key: str) -> Origin | None:
-    """Return the place a key of nanobot's names, or None for a terminal and for a session that belongs to no chat."""
+    """Return the place a key of nanobot's names, or None for a session that belongs to no chat."""
     channel, chat_id, thread = _parts(key)
+    if channel == _TERMINAL[0]:
+        chat_id = _CONSOLE[1] if (channel, chat_id, thread) == (*_TERMINAL, None) else chat_id
+        return Origin(kind=_CONSOLE[0], label=TERMINAL_LABEL, chat_id=chat_id, actor=chat_id)
     if channel in _PLACELESS or not chat_id:
         return None
     return Origin(kind=channel, chat_id=chat_id, thread=thread)

@@ -26,6 +26,7 @@ class MediaFiles:
 
     workspace: Path
     files: dict[str, LocalFile] = field(default_factory=dict)
+    refs: dict[Path, str] = field(default_factory=dict)
     missing: Repairs = field(default_factory=Repairs)
 
     def local(self, path: str) -> MediaRef:
@@ -51,8 +52,14 @@ class MediaFiles:
         return MediaRef(ref=ref, kind=kind_of(mime), name=name, mime=mime, size_bytes=len(data))
 
     def _keep(self, file: LocalFile) -> str:
+        """Return the reference of a file: the same one, however many rows name its path."""
+        known = None if file.path is None else self.refs.get(file.path)
+        if known is not None:
+            return known
         ref = f"file:{len(self.files)}"
         self.files[ref] = file
+        if file.path is not None:
+            self.refs[file.path] = ref
         return ref
 
 

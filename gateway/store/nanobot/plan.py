@@ -6,7 +6,7 @@ these are read too, each as a closed session of its own. A file that holds nothi
 
 from __future__ import annotations
 
-import os
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -16,12 +16,14 @@ from gateway.domain.keys import SessionKey
 from gateway.domain.text import whole
 from gateway.ports.moving import imported_id
 from gateway.store.importers.lines import read_lines
+from gateway.store.nanobot.database import DatabaseEntry
 from gateway.store.nanobot.files import (
     Entry,
     Place,
     decoded_name,
     guessed_key,
     lossy_name,
+    real_workspace,
 )
 from gateway.store.nanobot.header import Header, read_header
 from gateway.store.nanobot.keys import session_key
@@ -67,6 +69,9 @@ def plan(entries: Sequence[Entry], channels: Mapping[str, str], *, zone: tzinfo,
     by_lossy = {lossy_name(header.key): header.key for header in headers.values() if header and header.key}
     claims = [_claim(entry, header, by_lossy) for entry, header in headers.items() if header]
     planned = {entry: Planned(entry=entry) for entry in entries}
+    stale = _stale(claims, headers)
+    planned |= stale
+    claims = [claim for claim in claims if claim.entry not in stale]
     firsts = []
     for group in _grouped(claims):
         first, *others = sorted(group, key=lambda claim: claim.order)
@@ -79,6 +84,22 @@ def plan(entries: Sequence[Entry], channels: Mapping[str, str], *, zone: tzinfo,
     return [planned[entry] for entry in entries if entry in planned]
 
 
+def _stale(claims: Sequence[_Claim], headers: Mapping[Entry, Header | None]) -> dict[Entry, Planned]:
+    """Return the files of sessions that went on in a database, of which just they cannot be read."""
+    lost = {
+        (real_workspace(entry.folder), entry.key): entry
+        for entry, header in headers.items()
+        if header is None and isinstance(entry, DatabaseEntry)
+    }
+    found: dict[Entry, Planned] = {}
+    for claim in claims:
+        newer = lost.get((real_workspace(claim.entry.folder), claim.key))
+        if newer is not None:
+            problem = f"nanobot went on with it in {newer.label}, which cannot be read"
+            found[claim.entry] = Planned(entry=claim.entry, key=claim.key, problem=problem)
+    return found
+
+
 def peek(entry: Entry, *, zone: tzinfo, now: datetime) -> Header | None:
     """Return what a file says of itself, or None if there is nothing in it that can be read."""
     try:
@@ -87,9 +108,17 @@ def peek(entry: Entry, *, zone: tzinfo, now: datetime) -> Header | None:
         return None
     rows = read_lines(b"\n".join(line for line in data.split(b"\n") if b'"_type"' in line)).objects
     found = [row.value for row in rows if row.value.get("_type") == METADATA]
-    if not (rows or read_lines(data).objects):
+    if not (found or any("role" in row.value for row in read_lines(data).objects)):
         return None
-    return read_header(found[-1] if found else {}, zone=zone, fallback=file_time(changed, now))
+    header = read_header(found[-1] if found else {}, zone=zone, fallback=file_time(changed, now))
+    return header if header.identity else replace(header, identity=_first_row(data))
+
+
+def _first_row(data: bytes) -> str:
+    """Return what tells a session apart that does not say when it was made: the hash of its first row."""
+    lines = (line.strip() for line in data.split(b"\n"))
+    first = next((line for line in lines if line and b'"_type"' not in line), b"")
+    return f"row {hashlib.sha256(first).hexdigest()}" if first else ""
 
 
 def file_time(changed: float, now: datetime) -> datetime:
@@ -120,7 +149,7 @@ def _grouped(claims: Iterable[_Claim]) -> list[list[_Claim]]:
     """Return the claims to each session; the same key in two workspaces names two sessions."""
     groups: dict[tuple[str, str], list[_Claim]] = {}
     for claim in claims:
-        groups.setdefault((os.path.realpath(claim.entry.folder.workspace), claim.key), []).append(claim)
+        groups.setdefault((real_workspace(claim.entry.folder), claim.key), []).append(claim)
     return list(groups.values())
 
 
@@ -134,8 +163,8 @@ def _behind(claim: _Claim, first: _Claim) -> Planned:
     if entry.is_temporary:
         problem = f"it is left of a save that never ended; {place} is read instead"
         return Planned(entry=entry, key=claim.key, problem=problem)
-    note = f"nanobot itself reads {place} for {claim.key!r} and never this file; it is kept as a closed session"
-    id = imported_id("nanobot", claim.key, claim.header.created_text, entry.label)
+    note = f"nanobot itself reads {place} for {claim.key!r} and never {entry.label}, which this is"
+    id = imported_id("nanobot", claim.key, claim.header.identity, entry.label)
     return Planned(entry=entry, key=claim.key, id=id, is_closed=True, notes=_notes(claim.note, note))
 
 
@@ -164,7 +193,7 @@ def _ours(key: str, channels: Mapping[str, str]) -> SessionKey | None:
 
 
 def _open(claim: _Claim, ids: set[str]) -> Planned:
-    entry, names = claim.entry, (claim.key, claim.header.created_text)
+    entry, names = claim.entry, (claim.key, claim.header.identity)
     id = imported_id("nanobot", *names)
     if id in ids:
         id = imported_id("nanobot", *names, entry.label, whole(str(entry.folder.workspace)))

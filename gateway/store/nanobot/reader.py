@@ -21,7 +21,7 @@ from gateway.ports.moving import FoundSession, Source
 from gateway.ports.sessions import Retired, SessionCopy
 from gateway.store.importers.lines import Line, Lines, read_lines
 from gateway.store.nanobot.database import opened
-from gateway.store.nanobot.files import DATABASE, Entry, entries, folders
+from gateway.store.nanobot.files import DATABASE, Entry, Folder, entries, folders, real_workspace, shown_name
 from gateway.store.nanobot.header import Header, consolidated_rows, read_header
 from gateway.store.nanobot.keys import key_origin, session_key
 from gateway.store.nanobot.media import MediaFiles
@@ -60,6 +60,7 @@ class NanobotSource(Source):
                 yield self._found(planned)
 
     def _entries(self, stack: ExitStack, problems: list[FoundSession]) -> list[Entry]:
+        databases, unread = self._databases(stack, problems)
         found: list[Entry] = []
         for folder in self._folders:
             try:
@@ -67,15 +68,29 @@ class NanobotSource(Source):
             except OSError as error:
                 problems.append(_nothing(folder.label, f"the directory cannot be read: {_why(error)}"))
                 continue
-            try:
-                found += stack.enter_context(opened(folder))
-            except OSError as error:
-                problems.append(_nothing(f"{folder.label}/{DATABASE}", f"it cannot be read: {_why(error)}"))
-            found += files
+            if real_workspace(folder) in unread:
+                # nanobot moved them into the database and went on there: an older state would be here for good.
+                why = "it is not read, for its session may be newer in a database that cannot be read"
+                problems += (_nothing(shown_name(entry), why) for entry in files)
+            else:
+                found += [*databases[folder], *files]
         return found
 
+    def _databases(self, stack: ExitStack, problems: list[FoundSession]) -> tuple[dict[Folder, list[Entry]], set[str]]:
+        """Return the sessions of the databases, and the workspaces of which one cannot be read."""
+        found: dict[Folder, list[Entry]] = {}
+        unread: set[str] = set()
+        for folder in self._folders:
+            try:
+                found[folder] = list(stack.enter_context(opened(folder)))
+            except OSError as error:
+                way = "mend it, or move it away to import the files that are left"
+                problems.append(_nothing(f"{folder.label}/{DATABASE}", f"it cannot be read: {_why(error)}; {way}"))
+                unread.add(real_workspace(folder))
+        return found, unread
+
     def _found(self, planned: Planned) -> FoundSession:
-        name = planned.entry.name
+        name = shown_name(planned.entry)
         if planned.problem:
             return _nothing(name, planned.problem)
         try:
@@ -86,6 +101,8 @@ class NanobotSource(Source):
         if not lines.objects:
             problem = "there is nothing in it that can be read" if data.strip() else "it is empty"
             return replace(_nothing(name, problem), repairs=lines.repairs)
+        if not any(_is_of_nanobot(line) for line in lines.objects):
+            return _nothing(name, "it is no session of nanobot's: it has no row of metadata, and nobody speaks in it")
         try:
             key = session_key(planned.key, self._channels)
         except InvalidKey as error:
@@ -110,6 +127,10 @@ class NanobotSource(Source):
             notes=tuple(_shown(note) for note in (*planned.notes, *missing, *media.missing.all())),
             files=media.files,
         )
+
+
+def _is_of_nanobot(line: Line) -> bool:
+    return line.value.get("_type") == METADATA or "role" in line.value
 
 
 def _is_message(line: Line) -> bool:

@@ -18,7 +18,7 @@ from gateway.domain.titles import TitleSource
 from gateway.ports.sessions import SessionCopy
 from gateway.store.codec import to_json
 from gateway.store.nanobot.keys import nanobot_key
-from gateway.store.nanobot.losses import losses
+from gateway.store.nanobot.losses import Loss, losses
 from gateway.store.nanobot.names import LAST_SUMMARY, METADATA, SUFFIX, UNREAD, storage_name
 from gateway.store.nanobot.written_rows import naive, stored_row
 
@@ -27,11 +27,16 @@ _NOT_FOR_MODELS = frozenset({Kind.NOTICE, Kind.COMPACTED, Kind.INTERRUPTED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NanobotFile:
-    """A file for nanobot's directory of sessions; `lines` have their line ends, `losses` are sentences for a report."""
+    """A file for nanobot's directory of sessions; `lines` have their line ends, `losses` are for a report."""
 
     name: str
     lines: Sequence[str]
-    losses: Sequence[str]
+    losses: Mapping[Loss, int]
+
+
+def file_name(session: Session, channels: Mapping[str, str]) -> str:
+    """Return the name of the file that nanobot keeps the session in."""
+    return f"{storage_name(nanobot_key(session.key, channels))}{SUFFIX}"
 
 
 def nanobot_file(
@@ -51,7 +56,7 @@ def nanobot_file(
     done = sum(row.seq <= copy.session.consolidated_through for row in rows)
     head = _head(copy.session, key, zone) | {"last_consolidated": done}
     return NanobotFile(
-        name=f"{storage_name(key)}{SUFFIX}",
+        name=file_name(copy.session, channels),
         lines=[to_json(line) + "\n" for line in (head, *(stored_row(row, zone, path_of) for row in rows))],
         losses=losses(copy, rows, path_of),
     )

@@ -82,7 +82,7 @@ def read_header(
     row = columns.row
     name = spelled(session_id)
     id = session_id if _OUR_ID.fullmatch(session_id) else imported_id(SOURCE, name)
-    title, title_source = _title(row)
+    title, title_source = _title(row, is_empty=not rows)
     compaction, through = _compaction(columns, transcript)
     return Session(
         id=id,
@@ -107,14 +107,15 @@ def read_header(
     )
 
 
-def _title(row: Row) -> tuple[str, TitleSource]:
+def _title(row: Row, *, is_empty: bool) -> tuple[str, TitleSource]:
     own, generated = text(row.get("title")), text(row.get("auto_title"))
     if flag(row.get("renamed")) and own.strip():
         return edited_title(own), TitleSource.EDITED
     if generated.strip():
         return edited_title(generated), TitleSource.GENERATED
     if own.strip() and own.strip() != _PLACEHOLDER:
-        return edited_title(own), TitleSource.FIRST_LINE
+        # Where the rows are lost, their first line is not to be had again.
+        return edited_title(own), TitleSource.GENERATED if is_empty else TitleSource.FIRST_LINE
     return "", TitleSource.NONE
 
 

@@ -16,6 +16,7 @@ from gateway.domain.errors import Refused
 from gateway.domain.message import Message
 from gateway.ports.moving import FoundSession, Source
 from gateway.ports.sessions import SessionCopy
+from gateway.store.importers.counts import many
 from gateway.store.openworker.headers import SOURCE, Columns, read_header, spelled, updated_at
 from gateway.store.openworker.index import NAME, Index, open_index
 from gateway.store.openworker.rows import Pictures, read_row
@@ -137,4 +138,4 @@ def _fewer(columns: Columns, source: _Rows) -> Sequence[str]:
     expected, found = columns.row.get("n_msgs"), len(source.transcript.objects)
     if not isinstance(expected, int) or expected <= found or source.note:
         return []
-    return [f"the index counts {expected} rows, {found} were found"]
+    return [f"the index counts {many(expected, 'row')}, {found} found"]

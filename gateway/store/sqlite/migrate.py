@@ -63,6 +63,10 @@ def _empty_if_blank(path: Path) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     steps = migrations("gateway.store.sqlite.migrations")
+    # Nobody who only looks is to wait for a writer, so the lock is taken where there is something to do.
+    is_ours = _pragma(connection, "application_id") == APPLICATION_ID
+    if is_ours and not pending(steps, _pragma(connection, "user_version"), str(path)):
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, path)

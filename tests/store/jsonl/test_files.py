@@ -23,7 +23,7 @@ def test_a_file_that_did_not_come_along_is_known_by_name_only() -> None:
     found = read_one("".join(lines(SessionCopy(session=HEADER, rows=[row(1, media=(cat,))]))))
     assert found.copy is not None
     assert found.copy.rows[0].media == (replace(cat, ref=""),)
-    assert (found.files, found.notes) == ({}, ["1 files that its rows name did not come with it"])
+    assert (found.files, found.notes) == ({}, ["1 file that its rows name did not come with it"])
 
 
 def test_bytes_that_changed_on_the_way_are_not_taken_for_the_file() -> None:

@@ -19,8 +19,9 @@ from gateway.domain.message import Kind, Mark, Role
 from gateway.ports.moving import FoundSession
 from gateway.ports.sessions import NewSession, Restored, Retired, SessionCopy
 from gateway.store.jsonl.reader import TrunklineSource
+from gateway.store.jsonl.writer import closing
 from tests.clock import ManualClock
-from tests.store.jsonl.written import HEADER, NOON, lines, listed, read, read_one, row, written
+from tests.store.jsonl.written import HEADER, NOON, lines, listed, read, read_file, read_one, row, written
 from tests.store.strategies import FILES, copies, files_of, unhurried
 from tests.stores import open_engine
 
@@ -45,7 +46,7 @@ def seqs(found: FoundSession) -> list[int]:
 @unhurried
 @given(st.lists(copies(), max_size=3, unique_by=lambda copy: copy.session.id))
 def test_what_was_written_is_read_back_the_same(several: list[SessionCopy]) -> None:
-    found = read("".join(written(*several)))
+    found = read_file("".join([*written(*several), closing(len(several))]))
     assert [one.copy for one in found] == [listed(copy) for copy in several]
     assert [(*one.repairs, *one.notes, one.problem) for one in found] == [("",)] * len(several)
     for one, copy in zip(found, several, strict=True):
@@ -62,12 +63,12 @@ def test_a_line_that_is_lost_costs_itself_and_is_told(copy: SessionCopy, data: s
     how = data.draw(st.sampled_from([b"", b"\n", b"{\n", b"[1]\n", b"\xff\xfe\n"]))
     torn = b"".join(how if n == number else line.encode() for n, line in enumerate(whole, start=1))
     found = read_one(torn)
+    if not how or how == b"\n" or number == len(whole):
+        assert found.copy is None
+        assert ("is missing" if number < len(whole) else "has no end") in found.problem
+        return
     assert found.copy is not None
-    assert found.repairs
-    if not how or how == b"\n":
-        assert any(("could be read" if number < len(whole) else "no end") in repair for repair in found.repairs)
-    else:
-        assert found.repairs[0].startswith(f"line {number}: ")
+    assert found.repairs[0].startswith(f"line {number}: ")
     lost = json.loads(whole[number - 1])
     assert [one.seq for one in found.copy.rows] == [
         one.seq for one in copy.rows if (lost["type"], lost.get("seq")) != ("row", one.seq)
@@ -94,14 +95,50 @@ def test_no_value_of_a_field_makes_it_fail(number: int, data: st.DataObject) -> 
         assert found.copy is not None or found.problem
 
 
-def test_a_file_that_was_cut_short_is_noticed() -> None:
-    found = read_one("".join(written(THREE)[:3]))
-    assert seqs(found) == [1, 2]
-    assert found.repairs == ["line 1: the session that begins here has no end; what was behind is lost"]
+def test_half_a_session_of_a_file_that_was_cut_short_is_not_imported_for_good() -> None:
+    for kept in range(1, 5):
+        found = read_one("".join(written(THREE)[:kept]))
+        assert found.copy is None
+        assert found.problem == (
+            "the session that begins in line 1 has no end, so it was cut short, and is not imported by half; "
+            "import a whole export of it"
+        )
 
 
-def test_counts_that_are_not_those_that_were_read_are_told() -> None:
-    assert read_one(changed(5, rows=4)).repairs == ["line 5: 4 rows were written, and 3 could be read"]
+def test_a_session_of_which_lines_are_missing_without_a_trace_is_not_imported_by_half() -> None:
+    found = read_one(changed(5, rows=4))
+    assert found.repairs == ["line 5: 4 rows were written, and 3 could be read"]
+    assert (found.copy, found.problem.startswith("1 line is missing of the session, so it was cut")) == (None, True)
+
+
+def test_a_file_that_was_cut_between_two_sessions_is_noticed() -> None:
+    first, cut = read_file("".join(written(THREE)))
+    assert first.copy == THREE
+    assert (cut.copy, "without its closing line" in cut.problem) == (None, True)
+    assert [one.copy for one in read_file("".join([*written(THREE, OTHER), closing(2)]))] == [THREE, OTHER]
+
+
+def test_two_exports_that_were_joined_are_one_file_and_a_session_that_is_gone_from_it_is_noticed() -> None:
+    one, other = [*written(THREE), closing(1)], [*written(OTHER), closing(2)]
+    assert [found.copy for found in read_file("".join([*one, *one]))] == [THREE, THREE]
+    found = read_file("".join([*one, *other]))
+    assert [one.copy for one in found] == [THREE, OTHER, None]
+    assert found[-1].problem == "line 11: 2 sessions were written, and 1 were found"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it is empty"),
+        ("\n\n", "it is empty"),
+        ('{"_type": "metadata", "key": "slack:C1"}\n{"role": "user"}\n', "use `trunkline import nanobot`"),
+        ("SQLite format 3\0...\n..", "it is a database"),
+        ("# Markdown\n\nwords\n", "it is nothing that"),
+    ],
+)
+def test_a_file_of_another_kind_is_one_sentence_and_not_a_hundred_damaged_lines(text: str, said: str) -> None:
+    (found,) = read_file(text)
+    assert (found.copy, said in found.problem, found.repairs) == (None, True, ())
 
 
 def test_a_newer_format_is_not_guessed_at() -> None:
@@ -124,17 +161,22 @@ def test_rows_before_any_session_are_told_and_not_kept() -> None:
 
 
 def test_rows_whose_header_is_lost_do_not_join_the_session_before() -> None:
-    first, stray = read("".join(written(THREE)[:4] + written(OTHER)[1:]))
+    first, stray = read("".join(written(THREE) + written(OTHER)[1:]))
     assert seqs(first) == [1, 2, 3]
-    assert stray.problem.startswith("3 lines from line 5 on")
+    assert stray.problem.startswith("3 lines from line 6 on")
+    first, stray = read("".join(written(THREE)[:4] + written(OTHER)[1:]))
+    assert (first.copy, stray.problem[:22]) == (None, "3 lines from line 5 on")
+
+
+def test_a_single_line_that_belongs_to_no_session_is_one_line() -> None:
+    assert read("".join(written(THREE)[1:2]))[0].problem.startswith("line 1 belongs to no session")
 
 
 def test_a_session_behind_a_cut_line_is_found_where_two_files_were_joined() -> None:
     cut = "".join(written(THREE))[:-100]
     first, second = read(cut + "".join(written(OTHER)))
-    assert seqs(first) == [1, 2, 3][: len(seqs(first))]
+    assert (first.copy, "no end" in first.problem) == (None, True)
     assert second.copy == OTHER
-    assert any("no end" in repair for repair in first.repairs)
 
 
 def test_a_session_without_a_key_is_none_and_its_rows_are_nobodys() -> None:
@@ -181,7 +223,7 @@ def test_an_export_that_may_not_be_read_is_a_sentence(tmp_path: Path) -> None:
                 read_it(TrunklineSource(place))
         with pytest.raises(Refused, match="File name too long"):
             read_it(TrunklineSource(tmp_path / ("x" * 300)))
-        with pytest.raises(Refused, match="No such file"):
+        with pytest.raises(Refused, match="there is no such file"):
             read_it(TrunklineSource(tmp_path / "none"))
 
 
@@ -210,7 +252,7 @@ def test_many_damages_are_counted_and_not_all_told() -> None:
 
 def test_sessions_are_counted_without_reading_them(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
-    path.write_text("".join(written(THREE, OTHER)))
+    path.write_text("".join([*written(THREE, OTHER), closing(2)]))
     assert TrunklineSource(path).count() == 2
     stream = io.BytesIO(path.read_bytes())
     source = TrunklineSource(stream)

@@ -57,6 +57,12 @@ def written(*several: SessionCopy) -> list[str]:
 
 
 def read(text: str | bytes) -> list[FoundSession]:
+    """Return what is read of lines, but for being told that the closing line of a file is missing."""
+    return [found for found in read_file(text) if not found.problem.startswith("the file ends without")]
+
+
+def read_file(text: str | bytes) -> list[FoundSession]:
+    """Return what is read of a whole file."""
     data = text if isinstance(text, bytes) else text.encode()
     return [as_tuples(found) for found in TrunklineSource(io.BytesIO(data)).sessions()]
 

@@ -49,7 +49,7 @@ def test_a_file_with_nothing_in_it_is_told(tree: Tree, data: bytes, problem: str
     tree.session("telegram:1", user("other"))
     tree.put(data, canonical(KEY))
     found = {one.name: one for one in tree.found()}
-    assert found[canonical(KEY)].problem == problem
+    assert found[f"{canonical(KEY)} ({KEY})"].problem == problem
     assert texts(found["telegram:1"]) == ["other"]
 
 

@@ -23,6 +23,7 @@ from tests.store.nanobot.nanobot_tree import (
     ZONE,
     Tree,
     assistant,
+    canonical,
     user,
 )
 
@@ -122,12 +123,43 @@ def test_a_record_that_is_damaged_costs_itself(tree: Tree, folder: Path) -> None
 
 
 @pytest.mark.parametrize("data", [b"", b"no database, but longer than a header of one would have to be" * 20])
-def test_a_file_that_is_no_database_is_told_and_files_beside_it_are_read(tree: Tree, folder: Path, data: bytes) -> None:
+def test_the_old_state_beside_a_database_that_cannot_be_read_does_not_come_in_for_good(
+    tree: Tree, folder: Path, data: bytes
+) -> None:
     (folder / "sessions.sqlite3").write_bytes(data)
     tree.session("telegram:1", user("a"), folder=folder)
-    found = tree.found(tree.home)
-    assert [one.problem.split(":")[0] for one in found] == ["it cannot be read", ""]
-    assert found[1].copy is not None
+    tree.session("telegram:1", user("older still"))
+    assert [(one.copy, one.problem.partition(":")[0][:40]) for one in tree.found(tree.home)] == [
+        (None, "it cannot be read"),
+        (None, "it is not read, for its session may be n"),
+        (None, "it is not read, for its session may be n"),
+    ]
+    (folder / "sessions.sqlite3").unlink()
+    assert [one.copy is not None for one in tree.found(tree.home)] == [True, True]
+
+
+def test_a_link_to_a_database_that_is_gone_hides_what_lies_beside_it_too(tree: Tree, folder: Path) -> None:
+    (folder / "sessions.sqlite3").unlink()
+    (folder / "sessions.sqlite3").symlink_to(folder / "elsewhere")
+    tree.session("telegram:1", user("a"), folder=folder)
+    assert [one.copy for one in tree.found(tree.home)] == [None, None]
+
+
+def test_the_old_state_of_the_one_session_that_a_database_does_not_give_is_not_read_instead(
+    tree: Tree, folder: Path
+) -> None:
+    add(folder, "telegram:1", user("a"), user("new"))
+    add(folder, "telegram:2", user("b"))
+    with closing(sqlite3.connect(folder / "sessions.sqlite3")) as connection, connection:
+        connection.execute("ALTER TABLE messages RENAME TO kept")
+        connection.execute(
+            "CREATE VIEW messages AS SELECT session_key, position, "
+            "iif(session_key = 'telegram:1', json('{'), record) AS record FROM kept"
+        )
+    tree.session("telegram:1", user("a"), folder=folder)
+    found = {one.name: one for one in tree.found(tree.home)}
+    assert [one.copy is not None for one in found.values()] == [False, True, False]
+    assert "which cannot be read" in found[f"{canonical('telegram:1')} (telegram:1)"].problem
 
 
 def test_a_key_that_is_no_text_is_told(tree: Tree, folder: Path) -> None:

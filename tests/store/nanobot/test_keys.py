@@ -88,7 +88,7 @@ def test_no_key_raises_anything_else(key: str) -> None:
     key_origin(key)
 
 
-def test_a_chat_is_an_origin_and_a_terminal_is_none() -> None:
+def test_a_chat_is_an_origin_and_what_belongs_to_none_has_none() -> None:
     assert key_origin("slack:C1:17.1") == Origin(kind="slack", chat_id="C1", thread="17.1")
     assert key_origin("telegram:-1:topic:7") == Origin(kind="telegram", chat_id="-1", thread="7")
-    assert [key_origin(key) for key in ("cli:direct", "heartbeat", "unified:default", "slack:", "")] == [None] * 5
+    assert [key_origin(key) for key in ("heartbeat", "unified:default", "slack:", "")] == [None] * 4

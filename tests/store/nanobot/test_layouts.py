@@ -206,7 +206,7 @@ def test_what_a_save_left_behind_counts_only_where_nothing_else_is(tree: Tree) -
     tree.put(lines(header("telegram:2"), user("all there is")), f".{canonical('telegram:2')}.0a1b.tmp")
     found = {one.name: one for one in tree.found()}
     assert sorted(heard(list(found.values()))) == [("telegram:1", "whole", True), ("telegram:2", "all there is", True)]
-    assert "left of a save that never ended" in found[canonical("telegram:1") + ".tmp"].problem
+    assert "left of a save that never ended" in found[canonical("telegram:1") + ".tmp (telegram:1)"].problem
     assert list(found["telegram:2"].notes) == ["it is left of a save that never ended"]
 
 

@@ -73,10 +73,13 @@ def test_it_has_the_name_of_its_key_and_nothing_to_tell(tree: Tree) -> None:
     assert (found.name, found.repairs, found.notes, found.problem, found.files) == ("cli:direct", [], (), "", {})
 
 
-def test_a_terminal_has_no_origin(tree: Tree) -> None:
+def test_a_terminal_is_listed_as_one_like_those_that_began_here(tree: Tree) -> None:
     tree.session("cli:direct", user("a"))
     session = tree.copy().session
-    assert (session.key, session.origin) == (SessionKey("console", "local"), None)
+    assert (session.key, session.origin) == (
+        SessionKey("console", "local"),
+        Origin(kind="console", label="terminal", chat_id="local", actor="local"),
+    )
 
 
 def test_channels_are_renamed(tree: Tree) -> None:
@@ -238,3 +241,21 @@ def forgetful(row: Message) -> Message:
 
 def json_line(value: object) -> bytes:
     return json.dumps(value).encode() + b"\n"
+
+
+def test_two_sessions_of_one_key_that_do_not_say_when_they_were_made_have_two_ids(tree: Tree, tmp_path: Path) -> None:
+    other = Tree(tmp_path / "other")
+    tree.put(lines(user("a"), user("b")), canonical("slack:C1"))
+    other.put(lines(user("c"), user("b")), canonical("slack:C1"))
+    ids = [one.copy().session.id for one in (tree, other)]
+    assert ids[0] != ids[1]
+    tree.put(lines(user("a"), user("b"), user("went on")), canonical("slack:C1"))
+    assert tree.copy().session.id == ids[0]
+
+
+def test_lines_of_another_program_are_no_session(tree: Tree) -> None:
+    tree.put(lines({"level": "info", "message": "started"}, {"_type": "log"}), "server.jsonl")
+    tree.session("slack:C1", user("a"))
+    problems = {one.name: one.problem for one in tree.found()}
+    assert problems["slack:C1"] == ""
+    assert problems["server.jsonl"].startswith("it is no session of nanobot's")

@@ -139,27 +139,27 @@ def test_everything_that_is_lost_is_told() -> None:
         attic=[Retired(row=row(9), reason="cleared", moved_at=NOON)],
     )
     assert len(strictly_read(file.lines)[1]) == 2
-    assert list(file.losses) == [
-        "It is closed, and nanobot has one session to a key.",
-        "nanobot pins nothing, and it is pinned.",
-        "nanobot archives nothing, and it is archived.",
-        "Its workspace, agent, model or mode is left out.",
-        "What it may touch besides its workspace is left out.",
-        "Where it came from is left out, but for its key.",
-        "The session it was made from is left out.",
-        "Where its replay begins is left out.",
-        "What was kept besides the summary of its earlier rows is left out.",
-        "1 rows are hidden, and nanobot would send them to a model; left out.",
+    assert [loss.told(count) for loss, count in file.losses.items()] == [
+        "1 session is closed, of which nanobot knows nothing.",
+        "1 session is pinned, of which nanobot knows nothing.",
+        "1 session is archived, of which nanobot knows nothing.",
+        "1 session is written without workspace, agent, model or mode.",
+        "1 session is written without what it may touch besides its workspace.",
+        "1 session is written without where it came from, but for its key.",
+        "1 session is written without the session it was made from.",
+        "1 session is written without where its replay begins.",
+        "1 session is written without what was kept besides the summary of its earlier rows.",
+        "1 row is hidden, which nanobot would send to a model; left out.",
         "2 notices and marks of interruption or compaction are left out.",
-        "1 results of tools without their calls are left out.",
-        "1 rows of the attic are left out.",
-        "1 files lie nowhere that nanobot could read them; left out.",
-        "1 attachments of a kind that nanobot does not know are left out.",
-        "1 facts go by a name that has another meaning in nanobot; left out.",
-        "1 messages are kept with the id of their sender and without the name.",
-        "1 rows are kept without their turn, event, provider or model.",
+        "1 result of a tool without its call is left out.",
+        "1 row of the attic is left out.",
+        "1 file lies nowhere that nanobot could read it; left out.",
+        "1 attachment of a kind that nanobot does not know is left out.",
+        "1 fact goes by a name that has another meaning in nanobot; left out.",
+        "1 message is kept with the id of its sender and without the name.",
+        "1 row is kept without its turn, event, provider or model.",
     ]
 
 
 def test_nothing_is_told_where_nothing_is_lost() -> None:
-    assert exported(row(), row(2, role=Role.ASSISTANT, content="hello")).losses == []
+    assert exported(row(), row(2, role=Role.ASSISTANT, content="hello")).losses == {}

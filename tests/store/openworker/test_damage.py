@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gateway.domain.errors import Refused
 from gateway.store.openworker.rows import Pictures, read_row
 from gateway.store.openworker.transcripts import read_inline, read_transcript
+from tests.clock import ManualClock
 from tests.store.openworker.openworker_tree import (
     CONVERSATION,
     ONE,
@@ -28,6 +29,7 @@ from tests.store.openworker.openworker_tree import (
     read,
     untouched,
 )
+from tests.stores import open_engine
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -68,9 +70,17 @@ def test_a_session_without_a_file_is_its_header(tree: Tree) -> None:
     assert list(found.notes) == ["it has no file of rows; only its header was found"]
 
 
+async def test_a_title_survives_the_loss_of_the_rows(tree: Tree, tmp_path: Path) -> None:
+    tree.row(TWO, title="What is here?")
+    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
+        copy = copy_of(untouched(tree)[1])
+        await store.sessions.restore(copy)
+        assert (await store.sessions.get(copy.session.id)).title == "What is here?"
+
+
 def test_fewer_rows_than_the_index_counts_are_told_of(tree: Tree) -> None:
     tree.session(TWO, [{"role": "user", "content": "hi"}], n_msgs=9)
-    assert list(untouched(tree)[1].notes) == ["the index counts 9 rows, 1 were found"]
+    assert list(untouched(tree)[1].notes) == ["the index counts 9 rows, 1 found"]
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_not_an_empty_session(
