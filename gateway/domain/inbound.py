@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from gateway.domain.commands import command_of
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Kind, MediaRef, Message, Role, Sender
 from gateway.domain.origins import Origin
@@ -58,10 +59,10 @@ class Inbound:
 
 
 def as_row(inbound: Inbound) -> Message:
-    """Return the user row that an admitted message becomes."""
+    """Return the user row that an admitted message becomes; a command is kept, and is not for the model."""
     return Message(
         role=Role.USER,
-        kind=Kind.CHAT,
+        kind=Kind.CHAT if command_of(inbound.text) is None else Kind.COMMAND,
         content=inbound.text,
         sender=replace(inbound.sender, shared=not inbound.is_direct),
         media=inbound.media,

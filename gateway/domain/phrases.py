@@ -20,6 +20,15 @@ class Phrases:
     unlisted_person: str = "I do not know you yet. To let you in, my owner needs this id: {id}"
     unlisted_chat: str = "I am not allowed to talk in this chat yet. To let me, my owner needs its id: {id}"
     cut_off: str = "(My answer was cut off here, since it became too long.)"
+    compacted: str = "Earlier messages were summed up here, so that the conversation can go on."
+    trimmed: str = "(This conversation has become very long: I no longer have its oldest part in mind.)"
+    ask_compaction: str = (
+        "I could not sum up the older part of this conversation, which has become very long. What shall I do? "
+        "If you say nothing else in {minutes} minutes, I leave its oldest part out."
+    )
+    try_again: str = "Try again"
+    leave_out: str = "Leave out its oldest tenth"
+    nothing_to_compact: str = "There is nothing to sum up yet."
     uncertain: str = "(A part of my answer may not have arrived here.)"
 
 

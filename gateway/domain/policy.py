@@ -23,6 +23,8 @@ class Rules:
     people: frozenset[str] = frozenset()
     chats: frozenset[str] = frozenset()
     anyone_in: frozenset[str] = frozenset()
+    owners: frozenset[str] = frozenset()
+    """People who are asked where something has to be decided; they may talk as all others may."""
 
     @property
     def is_open(self) -> bool:

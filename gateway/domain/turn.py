@@ -28,10 +28,15 @@ RESUME = "resume"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What a suspended turn waits for: `resume`, a choice or a child, and the details of it."""
+    """What a suspended turn waits for: `resume`, a choice or a child, and the details of it.
+
+    It goes on by itself at `until`, and with `or_message` also when something else is said.
+    """
 
     reason: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    until: datetime | None = None
+    or_message: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,8 @@ class Turn:
     started_at: datetime
     first_seq: int
     stop_requested_by: str | None = None
+    waited: Waiting | None = None
+    """What it had waited for when it was begun this time, if for anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

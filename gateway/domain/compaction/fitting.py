@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 
 from gateway.domain.compaction.state import CompactionState, block, item
+from gateway.domain.message import TOKENS_PER_MESSAGE, Message, Role
+from gateway.domain.replay.oversize import shortened
 from gateway.domain.replay.timeline import cost
 from gateway.domain.text import last_cut
 
@@ -32,7 +34,14 @@ def fitted(state: CompactionState, most: int, count: Count) -> CompactionState:
         text = bare.summary_text
         end = int(len(text) * SHRINKS_BY)
         bare = replace(bare, summary_text=text[: last_cut(text, 0, end)] if end else "")
-    return bare
+    return replace(bare, question=_shortened(bare, most, count)) if bare.question else bare
+
+
+def _shortened(state: CompactionState, most: int, count: Count) -> str:
+    """Return the question with its middle cut, as one that stands in a row would be."""
+    others = cost(block(replace(state, question=""), count))
+    asked = Message(role=Role.USER, content=state.question, tokens=count(state.question) + TOKENS_PER_MESSAGE)
+    return shortened(asked, max(most - others, 1), count).text
 
 
 def _without(state: CompactionState, oldest: int) -> CompactionState:

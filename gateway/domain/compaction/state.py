@@ -45,6 +45,8 @@ class CompactionState:
     created_at: str = ""
     model_used: str = ""
     trimmed: bool = False
+    question: str = ""
+    """What the person asked last, whole, where the rows that are left begin after it."""
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self | None:
@@ -63,6 +65,7 @@ class CompactionState:
             created_at=_text(stored.get("created_at")),
             model_used=_text(stored.get("model_used")),
             trimmed=stored.get("trimmed") is True,
+            question=_text(stored.get("question")),
         )
 
     def as_stored(self) -> dict[str, Any]:
@@ -75,6 +78,7 @@ class CompactionState:
             "created_at": self.created_at,
             "model_used": self.model_used,
             "trimmed": self.trimmed,
+            **({"question": self.question} if self.question else {}),
         }
 
 
@@ -98,6 +102,8 @@ def _pieces(state: CompactionState) -> Iterator[str]:
     if state.user_messages or dropped:
         omitted = f" ({dropped} older ones are omitted)" if dropped else ""
         yield _listed(f"What people wrote, in their own words, newest last{omitted}", state.user_messages)
+    if state.question:
+        yield f"## What was asked last, and is being worked on\n{neutral(state.question)}"
 
 
 def _listed(heading: str, lines: Sequence[str]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from gateway.domain.calibration import LEAST_RATIO
+
 SHARE = 0.8
 CAP = 250_000
 KEEP_SHARE = 0.25
@@ -30,10 +32,10 @@ def signal(reported: int | None, counted_then: int, counted_now: int, factor: fl
     """Return what the next request is expected to take, in the provider's tokens.
 
     `reported` is the input of the latest call, cached or not, and `counted_then` our count of what it was sent; what
-    was added since counts by `factor`, the provider's tokens to one of ours. Where nothing was reported, or the view
-    has become smaller since, only our count is known.
+    was added since counts by `factor`, the provider's tokens to one of ours. Where nothing that can be was reported, or
+    the view has become smaller since, only our count is known.
     """
-    if not reported or reported < 0 or counted_now < counted_then:
+    if not reported or reported < LEAST_RATIO * counted_then or counted_now < counted_then:
         return math.ceil(counted_now * factor)
     return reported + math.ceil((counted_now - counted_then) * factor)
 

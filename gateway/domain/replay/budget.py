@@ -31,7 +31,9 @@ class Fit:
 class Costs:
     """A history with what each of its messages costs, to be asked for places."""
 
-    def __init__(self, messages: Sequence[Message], costs: Sequence[int]) -> None:
+    def __init__(self, messages: Sequence[Message], costs: Sequence[int], *, has_head: bool = False) -> None:
+        """Take a history; with a head, such as a summary, it may begin at a round, since a message stands before it."""
+        self._has_head = has_head
         self._messages = messages
         self._costs = costs
         self._before = [0, *accumulate(costs)]
@@ -52,13 +54,16 @@ class Costs:
         sent = self._before[-1] - self._before[fit.start]
         if fit.question is not None:
             return sent + self._costs[fit.question]
-        return sent + (OPENING_TOKENS if self._is_role(fit.start, Role.ASSISTANT) else 0)
+        needs_opening = not self._has_head and self._is_role(fit.start, Role.ASSISTANT)
+        return sent + (OPENING_TOKENS if needs_opening else 0)
 
     def _as_begun(self, begin: int) -> Fit:
         if begin >= len(self._messages) or self._may_begin(begin):
             return Fit(begin)
         question = next((place for place in range(begin - 1, -1, -1) if self._is_user(place)), None)
-        return Fit(begin, question) if question is not None else Fit(self._first_user(begin))
+        if question is not None or self._has_head:
+            return Fit(begin, question)
+        return Fit(self._first_user(begin))
 
     def _may_begin(self, place: int) -> bool:
         return self._is_user(place) or self._is_words_before(place)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.domain.compaction.fitting import fitted
 from gateway.domain.compaction.state import CompactionState, block
-from gateway.domain.legality import LeftOut, begun, is_paired, joined, paired
+from gateway.domain.legality import LeftOut, Legal, begun, is_paired, joined, paired
 from gateway.domain.message import Kind, Message, Role
 from gateway.domain.replay.budget import OPENING_TOKENS, SHARE_AFTER_CUT, Costs, Fit
 from gateway.domain.replay.oversize import Count, shortened
@@ -51,12 +51,16 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A history to send, its tokens, every row left out with its reason, and the seq it begins at."""
+    """A history to send, its tokens, every row left out with its reason, and the seq it begins at.
+
+    `whole` is what it would take if nothing had been left out for the budget's sake.
+    """
 
     messages: Sequence[Message]
     tokens: int
     left_out: Sequence[LeftOut]
     begin: int
+    whole: int = 0
 
 
 def build(rows: Sequence[Message], terms: Terms, count: Count, *, summary: CompactionState | None = None) -> Replay:
@@ -73,14 +77,17 @@ def replay(timeline: Timeline, terms: Terms, *, summary: CompactionState | None 
     budget = max(terms.budget - sum(map(cost, head)), 0)
     messages = timeline.messages
     first = _first(messages, terms)
-    fit = Costs(messages, timeline.costs).fit(first, budget)
+    fit = Costs(messages, timeline.costs, has_head=bool(head)).fit(first, budget)
     chosen, dropped = _squeezed(_chosen(messages, fit), budget, count)
-    legal = begun(chosen if is_paired(chosen) else paired(chosen).messages)
+    legal = Legal(chosen, ()) if is_paired(chosen) else paired(chosen)
+    if not head:
+        legal = begun(legal.messages)
     sent = [*head, *([] if head else _opening(legal.messages)), *legal.messages]
     return Replay(
         messages=joined(sent),
         tokens=sum(map(cost, sent)),
         left_out=[*timeline.left_out, *_outside(messages, first, fit, terms), *dropped, *legal.left_out],
+        whole=sum(map(cost, head)) + sum(timeline.costs[first:]),
         begin=messages[fit.start].seq if 0 < fit.start < len(messages) else min(terms.begin, timeline.through),
     )
 

@@ -1,0 +1,24 @@
+"""Words that a person says to the gateway and not to the model, told apart from talk by being exactly these."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+
+class Command(StrEnum):
+    """What can be asked of the gateway in a chat."""
+
+    COMPACT = "compact"
+
+
+_COMMAND = re.compile(rf"\s*[/!]({'|'.join(Command)})(?:@\w+)?\s*", re.IGNORECASE)
+
+
+def command_of(text: str) -> Command | None:
+    """Return the command that a message is, in any letter case, or None for talk.
+
+    It is written `/compact` or, where a platform keeps the slash for itself, `!compact`, and nothing stands with it.
+    """
+    found = _COMMAND.fullmatch(text)
+    return Command(found[1].lower()) if found else None
