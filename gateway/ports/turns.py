@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gateway.domain.inbound import Inbound
 from gateway.domain.message import MediaRef, Message
@@ -45,7 +46,25 @@ class Turns(ABC):
         """Store the rows of a finished round."""
 
     @abstractmethod
-    async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting) -> None:
+    async def consolidate(
+        self,
+        turn: Turn,
+        lease: Lease,
+        through: int,
+        compaction: Mapping[str, Any],
+        rows: Sequence[Message],
+        *,
+        revision: int | None = None,
+        deliveries: Sequence[NewDelivery] = (),
+    ) -> None:
+        """Say that a summary stands for all rows up to `through`, and append the rows that mark the place.
+
+        The cursor moves forward only: `Refused` for a place before the one it has, and, with the `revision` that the
+        summary was made of, also where rows were hidden or moved meanwhile.
+        """
+
+    @abstractmethod
+    async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting, deliveries: Sequence[NewDelivery] = ()) -> None:
         """Set the turn down, to be resumed when what it waits for has come."""
 
     @abstractmethod
@@ -85,7 +104,7 @@ class Turns(ABC):
 
     @abstractmethod
     async def latest_usage(self, session_id: str) -> Usage | None:
-        """Return what the session's latest call cost, or None if it made none."""
+        """Return what the latest call with its history cost, or None if there was none."""
 
     @abstractmethod
     async def forget(self) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from gateway.domain.errors import LeaseLost
+from gateway.domain.errors import LeaseLost, Refused
 from gateway.domain.inbound import Inbound, as_row
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import MediaRef, Message
 from gateway.domain.outbound import NewDelivery
-from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
+from gateway.domain.turn import Turn, TurnState, Usage, Waiting
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, session_lease
 from gateway.ports.sessions import NewSession
@@ -22,10 +22,9 @@ from gateway.store.codec import ROUTE, dump, from_micros, parsed_json, to_json, 
 from gateway.store.database import Database, Row, Transaction
 from gateway.store.guard import check_lease
 from gateway.store.headers import IdMaker, header_row
+from gateway.store.waiting import DUE, UNFINISHED, has_work, is_resumable, set_down, waited
 
 T = TypeVar("T")
-
-_UNFINISHED = "SELECT * FROM turns WHERE session_id = ? AND state IN ('running', 'waiting')"
 
 
 class SqlTurns(Turns):
@@ -47,7 +46,7 @@ class SqlTurns(Turns):
     async def begin(self, session_id: str, lease: Lease) -> Turn | None:
         def work(tx: Transaction) -> Turn | None:
             check_lease(tx, lease, session_lease(session_id))
-            unfinished = tx.one(_UNFINISHED, session_id)
+            unfinished = tx.one(UNFINISHED, session_id)
             if unfinished is not None:
                 return self._resume(tx, unfinished)
             return self._start(tx, session_id)
@@ -70,11 +69,33 @@ class SqlTurns(Turns):
     async def append_round(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
         await self._write(turn, lease, rows, usage, lambda tx: None)
 
-    async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting) -> None:
+    async def consolidate(
+        self,
+        turn: Turn,
+        lease: Lease,
+        through: int,
+        compaction: Mapping[str, Any],
+        rows: Sequence[Message],
+        *,
+        revision: int | None = None,
+        deliveries: Sequence[NewDelivery] = (),
+    ) -> None:
         def work(tx: Transaction) -> None:
-            sql = "UPDATE turns SET waiting_for = ?, waiting_details = ? WHERE id = ?"
-            tx.execute(sql, waiting.reason, to_json(dict(waiting.details)), turn.id)
-            self._set_state(tx, turn, TurnState.WAITING)
+            sql = """
+            UPDATE sessions SET consolidated_through = ?, compaction = ?, replay_from = 0
+            WHERE id = ? AND consolidated_through <= ? AND revision = coalesce(?, revision)
+            """
+            if not tx.execute(sql, through, to_json(dict(compaction)), turn.session_id, through, revision):
+                raise Refused(f"expected a row after what is summed up, of rows that are still the same, got {through}")
+            for delivery in deliveries:
+                outbox_rows.enqueue(tx, delivery, self._make_id(), self._clock.now())
+
+        await self._write(turn, lease, rows, None, work)
+
+    async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting, deliveries: Sequence[NewDelivery] = ()) -> None:
+        def work(tx: Transaction) -> None:
+            set_down(tx, turn.id, waiting)
+            self._end(tx, turn, TurnState.WAITING, deliveries)
 
         await self._write(turn, lease, (), None, work)
 
@@ -101,7 +122,7 @@ class SqlTurns(Turns):
     async def release_if_idle(self, session_id: str, lease: Lease) -> bool:
         def work(tx: Transaction) -> bool:
             check_lease(tx, lease, session_lease(session_id))
-            if _has_work(tx, session_id):
+            if has_work(tx, session_id, to_micros(self._clock.now())):
                 return False
             leases.release(tx, lease)
             return True
@@ -110,11 +131,14 @@ class SqlTurns(Turns):
 
     async def due(self, channels: Sequence[str], limit: int) -> Sequence[str]:
         def work(tx: Transaction) -> Sequence[str]:
+            now = to_micros(self._clock.now())
             found = tx.all(
-                _DUE.format(channels=", ".join("?" * len(channels))),
+                DUE.format(channels=", ".join("?" * len(channels))),
                 *channels,
+                now,
                 *channels,
-                to_micros(self._clock.now()),
+                now,
+                now,
                 limit,
             )
             return [row["session_id"] for row in found]
@@ -137,7 +161,9 @@ class SqlTurns(Turns):
         return [(counted, reported) for counted, reported in found]
 
     async def latest_usage(self, session_id: str) -> Usage | None:
-        sql = "SELECT * FROM usage WHERE session_id = ? ORDER BY created_at DESC, number DESC LIMIT 1"
+        sql = """
+        SELECT * FROM usage WHERE session_id = ? AND counted_tokens > 0 ORDER BY created_at DESC, number DESC LIMIT 1
+        """
         row = await self._database.read(lambda tx: tx.one(sql, session_id))
         return None if row is None else Usage(**{field.name: row[field.name] for field in fields(Usage)})
 
@@ -145,18 +171,18 @@ class SqlTurns(Turns):
         return await self._database.write(lambda tx: inbox.forget(tx, self._clock.now()))
 
     def _resume(self, tx: Transaction, row: Row) -> Turn | None:
-        if not _is_resumable(row):
+        if not is_resumable(tx, row, to_micros(self._clock.now())):
             return None
         died = row["state"] == TurnState.RUNNING
         tx.execute(
             """
-            UPDATE turns SET state = 'running', waiting_for = NULL, attempt = attempt + ?, updated_at = ? WHERE id = ?
+            UPDATE turns SET state = 'running', waiting_until = NULL, attempt = attempt + ?, updated_at = ? WHERE id = ?
             """,
             int(died),
             to_micros(self._clock.now()),
             row["id"],
         )
-        return _turn(tx, row["id"])
+        return replace(_turn(tx, row["id"]), waited=waited(row))
 
     def _start(self, tx: Transaction, session_id: str) -> Turn | None:
         now, turn_id = self._clock.now(), self._make_id()
@@ -193,6 +219,7 @@ class SqlTurns(Turns):
             _check(tx, turn, lease)
             if added:
                 appending.append(tx, turn.session_id, added, self._clock.now())
+            tx.execute("UPDATE turns SET waiting_for = NULL WHERE id = ? AND waiting_for IS NOT NULL", turn.id)
             if usage is not None:
                 _store_usage(tx, turn, usage, to_micros(self._clock.now()))
             then(tx)
@@ -207,34 +234,6 @@ class SqlTurns(Turns):
     def _set_state(self, tx: Transaction, turn: Turn, state: TurnState) -> None:
         now = to_micros(self._clock.now())
         tx.execute("UPDATE turns SET state = ?, updated_at = ? WHERE id = ?", state, now, turn.id)
-
-
-_DUE = """
-SELECT session_id, min(since) AS since FROM (
-    SELECT session_id, accepted_at AS since FROM inbox AS input
-    WHERE state = 'pending' AND channel IN ({channels}) AND NOT EXISTS (
-        SELECT 1 FROM turns WHERE turns.session_id = input.session_id
-        AND turns.state IN ('running', 'waiting') AND turns.state = 'waiting' AND turns.waiting_for <> 'resume')
-    UNION ALL
-    SELECT session_id, updated_at AS since FROM turns
-    WHERE state IN ('running', 'waiting') AND channel IN ({channels})
-    AND (state = 'running' OR waiting_for = 'resume')
-) AS work
-WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = 'session:' || work.session_id AND expires_at > ?)
-GROUP BY session_id ORDER BY since LIMIT ?
-"""
-"""Unfinished states are named as the partial index names them, or each sweep would read every turn there ever was."""
-
-
-def _has_work(tx: Transaction, session_id: str) -> bool:
-    unfinished = tx.one(_UNFINISHED, session_id)
-    if unfinished is not None:
-        return _is_resumable(unfinished)
-    return tx.one("SELECT 1 FROM inbox WHERE session_id = ? AND state = 'pending' LIMIT 1", session_id) is not None
-
-
-def _is_resumable(row: Row) -> bool:
-    return bool(row["state"] == TurnState.RUNNING or row["waiting_for"] == RESUME)
 
 
 def _check(tx: Transaction, turn: Turn, lease: Lease) -> None:

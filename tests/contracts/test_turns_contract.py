@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.domain.errors import LeaseLost
+from gateway.domain.errors import LeaseLost, Refused
 from gateway.domain.keys import Route
-from gateway.domain.message import MediaRef, Message, Role
+from gateway.domain.message import Kind, MediaRef, Message, Role
 from gateway.domain.outbound import DeliveryState
 from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
 from gateway.ports.leases import Lease, session_lease
@@ -352,3 +352,71 @@ async def test_where_a_turns_files_are_kept_is_written_down_and_nothing_else_cha
     await store.leases.release(lease)
     with pytest.raises(LeaseLost):
         await store.turns.keep_media(turn, lease, before.seq, ())
+
+
+async def test_a_summary_stands_for_rows_up_to_a_place_that_moves_forward_only(store: Store) -> None:
+    turn, lease = await begun(store)
+    await store.turns.append_round(turn, lease, [said("one"), said("two")], None)
+    await store.sessions.update(turn.session_id, {"replay_from": 2})
+    mark = Message(role=Role.SYSTEM, kind=Kind.COMPACTED, content="summed up")
+    note = delivery("gone", 1)
+    await store.turns.consolidate(turn, lease, 2, {"summary_text": "s"}, [mark], deliveries=[note])
+    session = await store.sessions.get(turn.session_id)
+    assert (session.consolidated_through, session.replay_from) == (2, 0)
+    assert session.compaction == {"summary_text": "s"}
+    assert (await texts(store, turn.session_id))[-1] == "summed up"
+    assert [one.outbound and one.outbound.text for one in await store.outbox.list()] == ["gone"]
+    with pytest.raises(Refused):
+        await store.turns.consolidate(turn, lease, 1, {"summary_text": "older"}, [])
+    assert (await store.sessions.get(turn.session_id)).compaction == {"summary_text": "s"}
+
+
+async def test_a_compaction_under_a_lost_lease_writes_nothing(store: Store) -> None:
+    turn, lease = await begun(store)
+    await store.leases.release(lease)
+    with pytest.raises(LeaseLost):
+        await store.turns.consolidate(turn, lease, 1, {"summary_text": "s"}, [])
+    assert (await store.sessions.get(turn.session_id)).compaction == {}
+
+
+async def test_a_turn_that_waits_is_due_at_its_time_and_with_a_later_message_only(
+    store: Store, clock: ManualClock
+) -> None:
+    turn, lease = await begun(store)
+    await accept(store, "on its way already", 2)
+    waiting = Waiting(reason="choice", details={"n": 1}, until=clock.now() + timedelta(minutes=5), or_message=True)
+    await store.turns.suspend(turn, lease, waiting, [delivery("which?", 1)])
+    assert [one.outbound and one.outbound.text for one in await store.outbox.list()] == ["which?"]
+    assert await store.turns.release_if_idle(turn.session_id, lease)
+    assert await store.turns.due(["slack"], 5) == []
+    await accept(store, "an answer", 3)
+    assert await store.turns.due(["slack"], 5) == [turn.session_id]
+    lease = await lease_of(store, turn.session_id)
+    resumed = await store.turns.begin(turn.session_id, lease)
+    assert resumed is not None
+    assert resumed.waited == Waiting(reason="choice", details={"n": 1})
+    assert resumed.attempt == 1
+
+
+async def test_a_turn_that_waited_in_vain_is_due_at_its_time_limit(store: Store, clock: ManualClock) -> None:
+    turn, lease = await begun(store)
+    await store.turns.suspend(turn, lease, Waiting(reason="choice", until=clock.now() + timedelta(minutes=5)))
+    await store.leases.release(lease)
+    await accept(store, "talk", 2)
+    await clock.advance(299)
+    assert await store.turns.due(["slack"], 5) == []
+    await clock.advance(1)
+    assert await store.turns.due(["slack"], 5) == [turn.session_id]
+
+
+async def test_what_a_turn_had_waited_for_is_known_until_it_writes(store: Store, clock: ManualClock) -> None:
+    turn, lease = await begun(store)
+    await store.turns.suspend(turn, lease, Waiting(reason="choice", until=clock.now()))
+    for attempt in (1, 2):
+        resumed = await store.turns.begin(turn.session_id, lease)
+        assert resumed is not None
+        assert (resumed.attempt, resumed.waited and resumed.waited.reason) == (attempt, "choice")
+    await store.turns.append_round(turn, lease, [said("x")], None)
+    resumed = await store.turns.begin(turn.session_id, lease)
+    assert resumed is not None
+    assert resumed.waited is None

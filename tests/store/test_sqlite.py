@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import ConfigError, Refused, Unavailable
-from gateway.store import turns
+from gateway.store import waiting
 from gateway.store.database import Transaction
 from gateway.store.opening import sqlite_path
 from gateway.store.sqlite.connection import connect
@@ -191,7 +191,9 @@ def test_a_sweep_reads_no_turn_and_no_event_that_is_finished(tmp_path: Path) -> 
     path = tmp_path / "store.db"
     prepare(path)
     with closing(connect(path)) as connection:
-        plan = connection.execute("EXPLAIN QUERY PLAN " + turns._DUE.format(channels="?"), ("a", "a", 0, 10)).fetchall()
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN " + waiting.DUE.format(channels="?"), ("a", 0, "a", 0, 0, 10)
+        ).fetchall()
     steps = [row["detail"] for row in plan]
     assert any("inbox_due" in step for step in steps)
     assert sum("turns_unfinished" in step for step in steps) == 2

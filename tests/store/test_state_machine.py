@@ -376,6 +376,8 @@ class Verbs(RuleBasedStateMachine):
         chat = self.opened(key, made.id)
         for seq, line in source.lines.items():
             if seq < before:
+                # Copies keep their places.
+                chat.last_seq = seq - 1
                 chat.add(Line(line.role, line.text, None, set(line.marks)), self.clock.now())
 
     @has_chats

@@ -157,6 +157,8 @@ CREATE TABLE turns (
     first_seq INTEGER NOT NULL,
     waiting_for TEXT,
     waiting_details TEXT,
+    waiting_until INTEGER,
+    waiting_after INTEGER,
     stop_requested_by TEXT,
     started_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
