@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench.appending import measure_appending
 from bench.chats import measure_chats
+from bench.compacting import measure_compaction
 from bench.counting import measure_counting
 from bench.importing import measure_importing
 from bench.process import measure_processes
@@ -20,6 +21,7 @@ from bench.turns import measure_turns
 PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
     "append": lambda: asyncio.run(measure_appending()),
     "cold": lambda: asyncio.run(measure_cold()),
+    "compact": lambda: asyncio.run(measure_compaction()),
     "count": lambda: asyncio.run(measure_counting()),
     "list": lambda: asyncio.run(measure_lists()),
     "replay": lambda: asyncio.run(measure_replays()),

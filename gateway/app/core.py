@@ -17,6 +17,7 @@ from gateway.app.policy import ConfiguredPolicy
 from gateway.app.receivers import Receivers
 from gateway.config.settings import Settings
 from gateway.delivery.lanes import Lanes
+from gateway.domain.phrases import ENGLISH
 from gateway.domain.policy import Rules
 from gateway.domain.session import Session
 from gateway.media.files import FileMedia
@@ -33,6 +34,8 @@ from gateway.store.opening import Store, open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.tools.none import NoTools
 from gateway.turns.asking import Asker
+from gateway.turns.choosing import Choosing
+from gateway.turns.compacting import Compactor
 from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.intake import Intake
 from gateway.turns.pictures import Pictures
@@ -40,6 +43,7 @@ from gateway.turns.planning import Planner
 from gateway.turns.profile import Profile, Profiles
 from gateway.turns.reopening import WithMedia
 from gateway.turns.runner import Runner
+from gateway.turns.summariser import Summariser
 from gateway.turns.sweep import Sweep
 from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
@@ -78,7 +82,12 @@ def lock_path(settings: Settings, name: str) -> Path:
 def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
     """Raise `Refused` or `AuthFailed` if a model that the settings name cannot be used; nothing is sent."""
     models = Models(settings.model, environment, count=O200kCounter())
-    named = {settings.model.default, settings.model.fallback, *(one.model for one in settings.channels.values())}
+    named = {
+        settings.model.default,
+        settings.model.fallback,
+        settings.gateway.compaction_model,
+        *(one.model for one in settings.channels.values()),
+    }
     for model in sorted(name for name in named if name):
         models.check(model)
 
@@ -171,7 +180,15 @@ class _Wiring:
         runner = Runner(
             turns=store.turns,
             sessions=sessions,
-            asker=Asker(sessions=sessions, model=model, planner=self.planner(store, model), pictures=pictures),
+            outbox=store.outbox,
+            choosing=self.choosing(store),
+            asker=Asker(
+                sessions=sessions,
+                model=model,
+                planner=self.planner(store, model),
+                pictures=pictures,
+                compactor=self.compactor(store, sessions, model),
+            ),
             pictures=pictures,
             tools=WithMedia(NoTools(), media),
             wakeups=wakeups,
@@ -187,6 +204,33 @@ class _Wiring:
             lease_ttl=self.lease_ttl,
             max_concurrent=self.settings.gateway.max_concurrent_turns,
         )
+
+    def compactor(self, store: Store, sessions: SessionManager, model: Model) -> Compactor:
+        chosen = self.settings.gateway.compaction_model
+        return Compactor(
+            turns=store.turns,
+            sessions=sessions,
+            summariser=Summariser(turns=store.turns, model=model, count=self.count, clock=self.clock, chosen=chosen),
+            count=self.count,
+            clock=self.clock,
+            options=self.settings.gateway,
+            choosing=self.choosing(store),
+        )
+
+    def choosing(self, store: Store) -> Choosing:
+        return Choosing(
+            turns=store.turns,
+            sessions=store.sessions,
+            clock=self.clock,
+            options=self.settings.gateway,
+            owners=self.owners,
+            phrases=ENGLISH,
+        )
+
+    def owners(self, channel: str) -> frozenset[str]:
+        """Return who owns the bot in a channel; nobody in one that is not configured."""
+        configured = self.settings.channels.get(channel)
+        return configured.rules.owners if configured else frozenset()
 
     def planner(self, store: Store, model: Model) -> Planner:
         return Planner(

@@ -72,6 +72,8 @@ class ChannelOptions(Section):
     """Whether the channel is used; a channel that is not may lack its token."""
     people: Ids = frozenset()
     """Ids of the people who may talk to the bot; `["*"]` admits everybody."""
+    owners: Annotated[Ids, AfterValidator(_no_wildcard)] = frozenset()
+    """Ids of the people who own the bot; they may talk to it, and are asked where something has to be decided."""
     chats: Ids = frozenset()
     """Ids of shared chats in which those people may talk to it; `["*"]` admits every chat."""
     anyone_in: Annotated[Ids, AfterValidator(_no_wildcard)] = frozenset()
@@ -84,7 +86,8 @@ class ChannelOptions(Section):
     @property
     def rules(self) -> Rules:
         """Who may talk to the bot here."""
-        return Rules(people=self.people, chats=self.chats, anyone_in=self.anyone_in)
+        people = self.people | self.owners
+        return Rules(people=people, chats=self.chats, anyone_in=self.anyone_in, owners=self.owners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,14 +13,16 @@ from gateway.domain.message import Mark, Message
 from gateway.domain.replay.pipeline import Replay
 from gateway.domain.session import Session
 from gateway.domain.turn import Turn
+from gateway.ports.leases import Lease
 from gateway.ports.model import Model, ModelRequest, Tail
 from gateway.ports.tools import ToolSpec
 from gateway.sessions.manager import SessionManager
 from gateway.turns.answer import Answer, gather
+from gateway.turns.compacting import Compacted, Compactor, Effort
 from gateway.turns.pictures import UNSEEN, Pictures
 from gateway.turns.planning import Plan, Planner
 
-MOST_HALVINGS = 5
+MOST_REFUSALS = 6
 LEAST_HISTORY = 50
 """Tokens of history below which sending half of it would help nobody."""
 NOW = "%A %Y-%m-%d %H:%M UTC"
@@ -31,41 +32,70 @@ NOW = "%A %Y-%m-%d %H:%M UTC"
 class Asker:
     """Makes requests and sends them; holds nothing between them."""
 
-    def __init__(self, *, sessions: SessionManager, model: Model, planner: Planner, pictures: Pictures) -> None:
+    def __init__(
+        self, *, sessions: SessionManager, model: Model, planner: Planner, pictures: Pictures, compactor: Compactor
+    ) -> None:
         self._sessions = sessions
+        self._compactor = compactor
         self._model = model
         self._planner = planner
         self._pictures = pictures
 
-    async def ask(self, session: Session, turn: Turn, specs: Sequence[ToolSpec]) -> Answer:
-        """Return the model's answer. Where it refuses what was sent, less of it is sent, once for each reason."""
-        most, may_think = None, True
-        for attempt in itertools.count(1):
-            request, replay = await self._request(session, turn, specs, most)
+    async def ask(
+        self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec], effort: Effort
+    ) -> Answer:
+        """Return the model's answer. Where it refuses what was sent, less of it is sent, in this turn from then on."""
+        while True:
+            request, replay, plan = await self._request(session, turn, lease, specs, effort)
             try:
                 answer = await gather(self._model.stream(request))
             except ContextOverflow:
-                # The provider takes less than it is known for: less of the history is better than no answer.
-                most = replay.tokens // 2
-                if attempt > MOST_HALVINGS or most < LEAST_HISTORY:
+                if not await self._made_smaller(turn, lease, plan, replay, effort):
                     raise
-                logger.bind(tokens=replay.tokens).warning("the history was too large for the model; half of it is sent")
             except ThinkingRefused:
-                if not may_think:
+                if not effort.may_think:
                     raise
-                may_think = False
+                effort.may_think = False
                 await self._mark_refused(session, replay)
             else:
                 return _with_count(answer, request.counted_tokens)
-        raise AssertionError("the count has no end")
+
+    async def compact(self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec]) -> Compacted:
+        """Compact the session because somebody asked for it: half of what is sent now stays as it is."""
+        plan = await self._planner.plan(session, specs)
+        replay = await self._sessions.replay(session.id, plan.terms)
+        return await self._compactor.compact(turn, lease, plan, Effort(), keep=replay.tokens // 2)
+
+    async def trim(self, turn: Turn, lease: Lease) -> Compacted:
+        """Leave out the oldest part of the session, as was chosen."""
+        return await self._compactor.trim(turn, lease)
+
+    async def _made_smaller(self, turn: Turn, lease: Lease, plan: Plan, replay: Replay, effort: Effort) -> bool:
+        """Make the next request smaller, since the provider takes less than it is known for; return whether it is.
+
+        First a compaction keeps half of what was sent; after that, half of what was sent is sent.
+        """
+        logger.bind(tokens=replay.tokens).warning("the history was too large for the model")
+        effort.refusals += 1
+        if effort.refusals == 1 and self._planner.compacts:
+            outcome = await self._compactor.compact(turn, lease, plan, effort, keep=replay.tokens // 2)
+        else:
+            outcome = Compacted.SKIPPED
+        if outcome is not Compacted.SKIPPED:
+            return True
+        effort.most = min(replay.tokens, effort.most or replay.tokens) // 2
+        return effort.refusals <= MOST_REFUSALS and effort.most >= LEAST_HISTORY
 
     async def _request(
-        self, session: Session, turn: Turn, specs: Sequence[ToolSpec], most: int | None
-    ) -> tuple[ModelRequest, Replay]:
+        self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec], effort: Effort
+    ) -> tuple[ModelRequest, Replay, Plan]:
         tail = await self._tail(session, turn)
         plan = await self._plan(session, specs, tail)
-        terms = plan.terms if most is None else replace(plan.terms, budget=min(plan.terms.budget, most))
+        terms = plan.terms if effort.most is None else replace(plan.terms, budget=min(plan.terms.budget, effort.most))
         replay = await self._sessions.replay(session.id, terms)
+        if self._planner.compacts and effort.most is None and await self._compactor.is_due(session, plan, replay):
+            await self._compactor.compact(turn, lease, plan, effort)
+            replay = await self._sessions.replay(session.id, terms)
         request = ModelRequest(
             model=plan.profile.model,
             messages=replay.messages,
@@ -74,7 +104,7 @@ class Asker:
             tail=plan.tail,
             counted_tokens=replay.tokens + plan.fixed_tokens,
         )
-        return request, replay
+        return request, replay, plan
 
     async def _tail(self, session: Session, turn: Turn) -> Tail:
         """Return what changes every turn and so stands at the end: the time, the place, and the bytes of its files."""

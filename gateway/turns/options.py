@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import time, timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -61,6 +61,20 @@ class GatewayOptions(BaseModel):
     replay_messages: Annotated[int, Field(ge=0)] | None = None
     """How many messages the model is sent at most; 0 for one for each 100 tokens of its window. By default as many as
     fit, which lets a provider's cache work: with a number, the beginning moves with every message."""
+
+    compaction: bool = True
+    """Whether the older part of a long conversation is summed up, so that it goes on cheaply; else it is left out."""
+    compaction_share: Annotated[float, Field(ge=0.1, le=0.95)] = 0.8
+    """How much of what a model can be sent must be in use before that happens."""
+    compaction_cap: Annotated[int, Field(ge=10_000, le=2_000_000)] = 250_000
+    """From how many tokens on it happens at the latest, however large the window is."""
+    compaction_failure: Literal["ask", "trim"] = "ask"
+    """What to do when no summary can be had: `ask` an owner, in a chat of their own, whether to try again; or `trim`,
+    which leaves the oldest part out with a note. Everybody else is never asked."""
+    compaction_ask_minutes: Annotated[float, Field(gt=0, le=1_440)] = 10
+    """How long an owner is waited for before the oldest part is left out."""
+    compaction_model: str | None = None
+    """The model that sums up, as `provider:model`; by default the conversation's own."""
 
     @property
     def resets(self) -> ResetRule:

@@ -51,6 +51,11 @@ class Planner:
         self._count = count
         self._options = options
 
+    @property
+    def compacts(self) -> bool:
+        """Whether long conversations are compacted by themselves."""
+        return self._options.compaction
+
     def who(self, session: Session, model: str | None = None) -> tuple[Profile, ModelInfo]:
         """Return who is asked for a session, and what is known of the model; `model` is one to be asked instead."""
         profile = self._profiles(session)

@@ -15,7 +15,7 @@ from gateway.domain.errors import (
     TrunklineError,
     Unavailable,
 )
-from gateway.domain.message import Message, Role, ToolCall
+from gateway.domain.message import Kind, Message, Role, ToolCall
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.session import Session
@@ -23,13 +23,16 @@ from gateway.domain.turn import Turn, TurnState, Usage
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
 from gateway.ports.model import FinishReason
+from gateway.ports.outbox import Outbox
 from gateway.ports.patience import until_stored
-from gateway.ports.tools import ToolContext, Tools
+from gateway.ports.tools import ToolContext, Tools, ToolSpec
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Topic, Wakeups
 from gateway.sessions.manager import SessionManager
 from gateway.turns.answer import Answer
 from gateway.turns.asking import Asker
+from gateway.turns.choosing import TRIM, Choosing, Suspended, is_about_compaction
+from gateway.turns.compacting import Compacted, Effort
 from gateway.turns.options import GatewayOptions
 from gateway.turns.pictures import Pictures
 
@@ -45,7 +48,9 @@ class Runner:
         *,
         turns: Turns,
         sessions: SessionManager,
+        outbox: Outbox,
         asker: Asker,
+        choosing: Choosing,
         pictures: Pictures,
         tools: Tools,
         wakeups: Wakeups,
@@ -55,7 +60,9 @@ class Runner:
     ) -> None:
         self._turns = turns
         self._sessions = sessions
+        self._outbox = outbox
         self._asker = asker
+        self._choosing = choosing
         self._pictures = pictures
         self._tools = tools
         self._wakeups = wakeups
@@ -76,6 +83,10 @@ class Runner:
                 await self._rounds(turn, lease)
             except LeaseLost:
                 raise
+            except Suspended as suspended:
+                logger.info("turn waits for an owner's choice")
+                await self._wakeups.wake(Topic.LANE, turn.route.lane)
+                await self._wakeups.wake(Topic.SESSION, turn.session_id, at=suspended.until)
             except TrunklineError as error:
                 logger.bind(error=str(error)).error("turn failed")
                 await self._fail(turn, lease, TurnState.FAILED, self._phrase(error))
@@ -84,11 +95,21 @@ class Runner:
                 await self._fail(turn, lease, TurnState.FAILED, self._phrases.failed)
 
     async def _rounds(self, turn: Turn, lease: Lease) -> None:
-        await self._pictures.fetch(turn, lease)
         session = await self._sessions.get(turn.session_id)
         specs = await self._tools.specs(session)
+        effort = Effort()
+        if is_about_compaction(turn) and await self._choosing.answer(turn, lease) == TRIM:
+            effort.may_ask = False
+            await self._asker.trim(turn, lease)
+        await self._pictures.fetch(turn, lease)
+        commands, said = await self._asked_for(turn)
+        if commands and effort.may_ask:
+            await self._compact(session, turn, lease, specs)
+        if commands and not said:
+            await self._end(turn, lease)
+            return
         for _ in range(self._options.max_rounds):
-            answer = await self._asker.ask(session, turn, specs)
+            answer = await self._asker.ask(session, turn, lease, specs, effort)
             if answer.is_blank:
                 raise Refused("expected an answer from the model, got an empty one")
             if not answer.calls:
@@ -97,6 +118,28 @@ class Runner:
             results = await asyncio.gather(*(self._call(call, session, turn) for call in answer.calls))
             await self._append(turn, lease, [answer.as_row(), *results], answer.usage)
         raise Refused(f"expected an answer within {self._options.max_rounds} rounds of tools, got more calls")
+
+    async def _asked_for(self, turn: Turn) -> tuple[Sequence[Message], Sequence[Message]]:
+        """Return the commands and the other things said in the turn that are not hidden."""
+        rows = await self._sessions.rows(turn.session_id, after=turn.first_seq - 1)
+        said = [row for row in rows if row.role is Role.USER and not row.marks]
+        return [row for row in said if row.kind is Kind.COMMAND], [row for row in said if row.kind is not Kind.COMMAND]
+
+    async def _compact(self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec]) -> None:
+        outcome = await self._asker.compact(session, turn, lease, specs)
+        # That something was left out has been told already.
+        if outcome is not Compacted.TRIMMED:
+            is_done = outcome is Compacted.SUMMARISED
+            text = self._phrases.compacted if is_done else self._phrases.nothing_to_compact
+            await until_stored(lambda: self._outbox_note(turn, text), self._clock)
+
+    async def _outbox_note(self, turn: Turn, text: str) -> None:
+        if await self._outbox.enqueue([_delivery(turn, "command", text)]):
+            await self._wakeups.wake(Topic.LANE, turn.route.lane)
+
+    async def _end(self, turn: Turn, lease: Lease) -> None:
+        await until_stored(lambda: self._turns.finish(turn, lease, [], [], None), self._clock)
+        await self._wakeups.wake(Topic.LANE, turn.route.lane)
 
     async def _call(self, call: ToolCall, session: Session, turn: Turn) -> Message:
         result = await self._tools.call(call, ToolContext(session=session, turn_id=turn.id))

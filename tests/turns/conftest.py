@@ -12,6 +12,7 @@ import pytest
 
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
+from gateway.domain.phrases import ENGLISH
 from gateway.domain.policy import ANYONE, Rules
 from gateway.media.files import FileMedia
 from gateway.ports.channel import Capabilities, Channel
@@ -22,6 +23,8 @@ from gateway.sessions.manager import SessionManager
 from gateway.store import Store
 from gateway.tools.none import NoTools
 from gateway.turns.asking import Asker
+from gateway.turns.choosing import Choosing
+from gateway.turns.compacting import Compactor
 from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.intake import Intake
 from gateway.turns.options import GatewayOptions
@@ -30,6 +33,7 @@ from gateway.turns.planning import Planner
 from gateway.turns.profile import Profile
 from gateway.turns.reopening import WithMedia
 from gateway.turns.runner import Runner
+from gateway.turns.summariser import Summariser
 from gateway.wakeups.local import LocalWakeups
 from tests.clock import ManualClock
 from tests.fakes import FakeModel
@@ -58,6 +62,7 @@ class Rig:
     policy: OneRule
     media: Media
     channels: dict[str, Channel] = field(default_factory=dict)
+    owners: frozenset[str] = frozenset()
     options: GatewayOptions = field(default_factory=lambda: GatewayOptions(system_prompt="Be brief."))
     tools: Tools = field(default_factory=NoTools)
 
@@ -93,10 +98,35 @@ class Rig:
             count=count_words,
             options=self.options,
         )
+        choosing = Choosing(
+            turns=self.store.turns,
+            sessions=self.store.sessions,
+            clock=self.clock,
+            options=self.options,
+            owners=lambda channel: self.owners,
+            phrases=ENGLISH,
+        )
+        compactor = Compactor(
+            turns=self.store.turns,
+            sessions=sessions,
+            summariser=Summariser(
+                turns=self.store.turns,
+                model=self.model,
+                count=count_words,
+                clock=self.clock,
+                chosen=self.options.compaction_model,
+            ),
+            count=count_words,
+            clock=self.clock,
+            options=self.options,
+            choosing=choosing,
+        )
         runner = Runner(
             turns=self.store.turns,
             sessions=sessions,
-            asker=Asker(sessions=sessions, model=self.model, planner=planner, pictures=pictures),
+            outbox=self.store.outbox,
+            choosing=choosing,
+            asker=Asker(sessions=sessions, model=self.model, planner=planner, pictures=pictures, compactor=compactor),
             pictures=pictures,
             tools=WithMedia(self.tools, self.media),
             wakeups=self.wakeups,

@@ -38,6 +38,12 @@ class Photos(FakeChannel):
         yield file
 
 
+def without_compaction(rig: Rig) -> Rig:
+    """Return a rig that only leaves out what does not fit."""
+    options = rig.options.model_copy(update={"compaction": False})
+    return Rig(rig.store, rig.clock, rig.model, rig.policy, rig.media, options=options)
+
+
 async def with_picture(rig: Rig, n: int, text: str = "look", picture: MediaRef = PICTURE) -> str:
     """Run a turn over a message with a picture; return the id of its session."""
     await rig.intake(replace(message(text, n), media=(picture,)))
@@ -86,6 +92,7 @@ async def test_thinking_that_is_refused_twice_ends_in_one_note(rig: Rig) -> None
 
 
 async def test_what_the_provider_counts_is_learned_and_kept_to(rig: Rig) -> None:
+    rig = without_compaction(rig)
     rig.model.window = 8_000
     rig.model.input_tokens = 4_200
     await rig.turn("word " * 2_000, 1)
@@ -199,6 +206,7 @@ async def test_three_people_in_one_chat_are_told_apart_by_ids_that_stay(rig: Rig
 
 
 async def test_a_model_that_takes_less_than_it_is_known_for_is_asked_with_less_until_it_answers(rig: Rig) -> None:
+    rig = without_compaction(rig)
     rig.model.window = 100_000
     session_id = await rig.turn("first", 0)
     await rig.store.sessions.append(

@@ -118,6 +118,8 @@ async def test_an_answer_that_was_cut_off_says_so_to_the_person_only(rig: Rig) -
 
 
 async def test_a_history_the_model_finds_too_large_is_halved_once(rig: Rig) -> None:
+    options = rig.options.model_copy(update={"compaction": False})
+    rig = Rig(rig.store, rig.clock, rig.model, rig.policy, rig.media, options=options)
     for n in range(30):
         await rig.turn(f"question {n} " + "word " * 10, n)
     rig.model.steps = [ContextOverflow("too large")]
@@ -323,6 +325,8 @@ async def test_a_model_that_never_stops_calling_tools_is_stopped(rig: Rig) -> No
 
 
 async def test_a_long_history_is_cut_to_the_models_window(rig: Rig) -> None:
+    options = rig.options.model_copy(update={"compaction": False})
+    rig = Rig(rig.store, rig.clock, rig.model, rig.policy, rig.media, options=options)
     rig.model.window = 300
     for n in range(40):
         await rig.turn(f"question {n} " + "word " * 20, n)
