@@ -12,13 +12,14 @@ class Command(StrEnum):
     COMPACT = "compact"
 
 
-_COMMAND = re.compile(rf"\s*[/!]({'|'.join(Command)})(?:@\w+)?\s*", re.IGNORECASE)
+_COMMAND = re.compile(rf"\s*[/!]({'|'.join(Command)})\s*", re.IGNORECASE)
 
 
 def command_of(text: str) -> Command | None:
     """Return the command that a message is, in any letter case, or None for talk.
 
     It is written `/compact` or, where a platform keeps the slash for itself, `!compact`, and nothing stands with it.
+    A bot's name behind it (`/compact@our_bot`) is for its channel to take away: only that knows whose name it is.
     """
     found = _COMMAND.fullmatch(text)
     return Command(found[1].lower()) if found else None

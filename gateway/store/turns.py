@@ -94,10 +94,11 @@ class SqlTurns(Turns):
 
     async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting, deliveries: Sequence[NewDelivery] = ()) -> None:
         def work(tx: Transaction) -> None:
+            _check(tx, turn, lease)
             set_down(tx, turn.id, waiting)
             self._end(tx, turn, TurnState.WAITING, deliveries)
 
-        await self._write(turn, lease, (), None, work)
+        await self._database.write(work)
 
     async def finish(
         self,

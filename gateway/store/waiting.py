@@ -29,7 +29,14 @@ GROUP BY session_id ORDER BY since LIMIT ?
 
 
 def set_down(tx: Transaction, turn_id: str, waiting: Waiting) -> None:
-    """Write down what a turn waits for."""
+    """Write down what a turn waits for.
+
+    One that is set down before it has written anything keeps what it had waited for, and may go on at once.
+    """
+    if waiting.reason == RESUME:
+        sql = "UPDATE turns SET waiting_until = 0 WHERE id = ? AND waiting_for IS NOT NULL AND waiting_for <> ?"
+        if tx.execute(sql, turn_id, RESUME):
+            return
     sql = """
     UPDATE turns SET waiting_for = ?, waiting_details = ?, waiting_until = ?, waiting_after = ? WHERE id = ?
     """

@@ -58,6 +58,8 @@ class Asker:
                 effort.may_think = False
                 await self._mark_refused(session, replay)
             else:
+                if effort.refused is not None:
+                    self._planner.refused(session, plan, effort.refused)
                 return _with_count(answer, request.counted_tokens)
 
     async def compact(self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec]) -> Compacted:
@@ -77,6 +79,7 @@ class Asker:
         """
         logger.bind(tokens=replay.tokens).warning("the history was too large for the model")
         effort.refusals += 1
+        effort.refused = min(replay.tokens, effort.refused or replay.tokens)
         if effort.refusals == 1 and self._planner.compacts:
             outcome = await self._compactor.compact(turn, lease, plan, effort, keep=replay.tokens // 2)
         else:

@@ -71,6 +71,8 @@ class Effort:
     has_no_summariser: bool = False
     has_nothing_to_go: bool = False
     refusals: int = 0
+    refused: int | None = None
+    """Tokens of the smallest history a provider found too large."""
     most: int | None = None
     """Tokens of history that are sent at most from now on, once a provider has refused more."""
 
@@ -184,13 +186,14 @@ class Compactor:
             self._observer.emit(event)
 
     def _trigger(self, plan: Plan) -> int:
-        limit = self._options.replay_tokens
+        # What may be sent at all can be less than the window: by a setting, or since a provider refused more.
+        limit = int((plan.terms.budget + plan.fixed_tokens) * plan.factor)
         return trigger(
             plan.info.window,
             self._options.compaction_share,
             self._options.compaction_cap,
             plan.info.max_output,
-            None if limit is None else int((limit + plan.fixed_tokens) * plan.factor),
+            limit,
         )
 
     async def _summarised(self, case: _Case, boundary: int, plan: Plan) -> Compacted:

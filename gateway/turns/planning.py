@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from gateway.ports.turns import Turns
 from gateway.turns.options import GatewayOptions
 from gateway.turns.profile import Profile, Profiles
 
+SHARE_OF_REFUSED = 0.9
+REFUSALS_KEPT = 1_000
 NO_TAIL = Tail()
 LARGEST_PART = 4
 """One row may take a quarter of the window: a share of what does not change, so that it is always cut the same way."""
@@ -50,6 +53,18 @@ class Planner:
         self._profiles = profiles
         self._count = count
         self._options = options
+        self._refused: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def refused(self, session: Session, plan: Plan, tokens: int) -> None:
+        """Remember that the plan's model found so many tokens of the session too large, and answered to fewer.
+
+        It holds for the session alone, so that an odd one takes nothing from the others; and for the life of the
+        process, since a provider may change.
+        """
+        key = (session.id, plan.profile.model)
+        self._refused[key] = min(tokens, self._refused.pop(key, tokens))
+        while len(self._refused) > REFUSALS_KEPT:
+            self._refused.popitem(last=False)
 
     @property
     def compacts(self) -> bool:
@@ -79,8 +94,10 @@ class Planner:
                 f"expected a system prompt and tools that leave room in the {info.window} tokens of {profile.model} "
                 f"({info.max_output} are kept for the answer), got {fixed} tokens of them"
             )
+        refused = self._refused.get((session.id, profile.model))
+        taken = room if refused is None else max(int(refused * SHARE_OF_REFUSED), 1)
         terms = Terms(
-            budget=min(room, self._options.replay_tokens or room),
+            budget=min(room, self._options.replay_tokens or room, taken),
             largest=min(info.window, 2 * (self._options.replay_tokens or info.window)) // LARGEST_PART,
             provider=info.provider if info.thinking else "",
             most_messages=self._most_messages(info),

@@ -420,3 +420,18 @@ async def test_what_a_turn_had_waited_for_is_known_until_it_writes(store: Store,
     resumed = await store.turns.begin(turn.session_id, lease)
     assert resumed is not None
     assert resumed.waited is None
+
+
+async def test_a_turn_set_down_right_after_its_choice_still_knows_it(store: Store, clock: ManualClock) -> None:
+    turn, lease = await begun(store)
+    waiting = Waiting(reason="choice", details={"n": 1}, until=clock.now() + timedelta(minutes=5), or_message=True)
+    await store.turns.suspend(turn, lease, waiting)
+    await accept(store, "an answer", 3)
+    resumed = await store.turns.begin(turn.session_id, lease)
+    assert resumed is not None
+    await store.turns.suspend(resumed, lease, Waiting(reason=RESUME))
+    await store.leases.release(lease)
+    assert await store.turns.due(["slack"], 5) == [turn.session_id]
+    again = await store.turns.begin(turn.session_id, await lease_of(store, turn.session_id))
+    assert again is not None
+    assert again.waited == Waiting(reason="choice", details={"n": 1})

@@ -53,6 +53,7 @@ async def with_picture(rig: Rig, n: int, text: str = "look", picture: MediaRef =
 
 
 async def test_time_stands_at_the_end_of_the_newest_request_only(rig: Rig) -> None:
+    """Case A19: what changes every turn is stored nowhere."""
     for n in range(3):
         session_id = await rig.turn(f"q{n}", n)
     assert [row.text for row in await rig.rows(session_id)][::2] == ["q0", "q1", "q2"]

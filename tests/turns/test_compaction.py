@@ -13,7 +13,8 @@ from loguru import logger
 
 from gateway.domain.compaction.summarising import INSTRUCTIONS
 from gateway.domain.compaction.trimming import TRIM_NOTE
-from gateway.domain.message import Kind, Message, Role, ToolCall
+from gateway.domain.keys import Route
+from gateway.domain.message import Kind, MediaRef, Message, Role, ToolCall
 from gateway.domain.session import Session
 from gateway.domain.turn import Usage
 from gateway.media.files import FileMedia
@@ -40,6 +41,19 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     clock = ManualClock()
     async with open_engine("sqlite", tmp_path, clock) as store:
         yield Rig(store, clock, Summing(window=1_100), OneRule(OPEN), FileMedia(tmp_path / "media", store.media))
+
+
+async def summing_up(rig: Rig) -> tuple[asyncio.Task[None], str]:
+    """Talk until a turn waits for its summary, and leave it waiting; return it and its session."""
+    model(rig).pause = 3_600
+    for n in range(200):
+        session_id = await rig.say(f"q{n} " + "word " * 20, n)
+        driving = asyncio.create_task(rig.dispatcher.drive(session_id))
+        while not driving.done():
+            if model(rig).asked_for_summaries:
+                return driving, session_id
+            await asyncio.sleep(0.001)
+    raise AssertionError("no summary was asked for")
 
 
 async def test_a_conversation_is_summed_up_before_it_is_cut(rig: Rig) -> None:
@@ -191,6 +205,17 @@ async def test_two_thousand_turns_with_a_summariser_that_fails_at_random_keep_ev
                     Message(role=Role.ASSISTANT, content="seen"),
                 ],
             )
+        if n % 11 == 0:
+            picture = MediaRef(ref=f"m_{n}", kind="image", name=f"plan-{n}.png", width=2_000, height=1_000)
+            seen = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4_000}}
+            await rig.store.sessions.append(
+                session_id,
+                [
+                    Message(role=Role.USER, content=f"look {n}", media=(picture,)),
+                    Message(role=Role.USER, content=[{"type": "text", "text": "and at this"}, seen]),
+                    Message(role=Role.ASSISTANT, content="two pictures"),
+                ],
+            )
         sizes.append(sum(one.tokens or 0 for one in model(rig).requests[-1].messages))
     assert max(sizes) <= 3_900
     early, late = sizes[turns // 4 : turns // 2], sizes[turns // 2 :]
@@ -220,13 +245,18 @@ async def test_compact_by_hand_works_where_it_is_switched_off_and_tells_when_the
     await rig.turn("!Compact", 1)
     assert await rig.sent() == ["There is nothing to sum up yet."]
     await talk(rig, 8, first=10)
-    await rig.turn("/compact@our_bot", 2)
+    await rig.turn("/compact", 2)
     assert (await rig.sent())[-1].startswith("Earlier messages were summed up")
 
 
 async def test_talk_about_the_command_is_talk(rig: Rig) -> None:
     await rig.turn("what does /compact do?", 1)
     assert (await rig.sent())[-1].startswith("answer to what does")
+
+
+async def test_a_command_for_another_bot_is_talk(rig: Rig) -> None:
+    await rig.turn("/compact@other_bot", 1)
+    assert (await rig.sent())[-1] == "answer to /compact@other_bot"
 
 
 async def test_talk_and_the_command_in_one_turn_are_both_seen_to(rig: Rig) -> None:
@@ -356,3 +386,68 @@ async def test_a_compaction_is_worth_its_call(rig: Rig) -> None:
     rig = Rig(rig.store, rig.clock, rig.model, rig.policy, rig.media, options=options)
     await talk(rig, 60)
     assert 1 <= len(model(rig).asked_for_summaries) <= 30
+
+
+async def test_a_turn_that_is_stopped_over_a_summary_is_gone_on_with_and_sums_up_then(rig: Rig) -> None:
+    driving, session_id = await summing_up(rig)
+    driving.cancel()
+    await asyncio.gather(driving, return_exceptions=True)
+    assert (await rig.store.sessions.get(session_id)).consolidated_through == 0
+    asked = [row.text for row in await rig.rows(session_id) if row.role is Role.USER][-1]
+    model(rig).pause = 0
+    await rig.new_dispatcher("two").drive(session_id)
+    assert (await rig.sent())[-1] == f"answer to {asked.strip()}"
+    assert (await rig.store.sessions.get(session_id)).consolidated_through > 0
+
+
+async def test_another_chat_is_answered_while_one_is_summed_up(rig: Rig) -> None:
+    """Case B11."""
+    driving, _ = await summing_up(rig)
+    await rig.turn("hello", 1_000, route=Route("slack", "D2"))
+    assert (await rig.sent())[-1] == "answer to hello"
+    driving.cancel()
+    await asyncio.gather(driving, return_exceptions=True)
+
+
+async def test_what_a_compaction_left_behind_comes_along_to_another_store(rig: Rig, tmp_path: Path) -> None:
+    session_id = await talk(rig, 30)
+    (tmp_path / "second").mkdir()
+    async with open_engine("sqlite", tmp_path / "second", rig.clock) as second:
+        await second.sessions.restore(await rig.store.sessions.copy(session_id))
+        other = Rig(second, rig.clock, Summing(window=1_100), rig.policy, rig.media)
+        await other.turn("and now?", 999)
+        first, second_first = (one.requests[-1].messages[0].text for one in (model(rig), model(other)))
+        assert second_first.split("\n\n")[:2] == first.split("\n\n")[:2]
+
+
+async def test_a_picture_weighs_the_same_whatever_its_size(rig: Rig) -> None:
+    model(rig).window = 20_000
+    session_id = await rig.turn("hi", 1)
+    block = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 1_400_000}}
+    await rig.store.sessions.append(session_id, [Message(role=Role.USER, content=[block])])
+    await talk(rig, 5, first=10)
+    assert model(rig).asked_for_summaries == []
+
+
+async def test_a_provider_that_takes_less_than_it_is_known_for_is_remembered(rig: Rig) -> None:
+    model(rig).window = 100_000
+    await talk(rig, 40)
+    model(rig).limit = 400
+    await rig.turn("first", 998)
+    before = len(model(rig).requests)
+    for n in range(5):
+        await rig.turn(f"again {n}", 1_000 + n)
+    assert len(model(rig).requests) - before <= 7
+
+
+async def test_what_a_provider_refused_in_one_session_takes_nothing_from_another(rig: Rig) -> None:
+    model(rig).window = 100_000
+    other = Route("slack", "D2")
+    for n in range(40):
+        await rig.turn(f"q{n} " + "word " * 20, n, route=other)
+    await talk(rig, 40, first=100)
+    model(rig).limit = 400
+    await rig.turn("first", 998)
+    model(rig).limit = None
+    await rig.turn("and here?", 999, route=other)
+    assert model(rig).requests[-1].messages[0].text.startswith("q0 ")
