@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from gateway.domain.turn import Waiting
-from gateway.media.files import FileMedia
 from gateway.ports.leases import session_lease
-from tests.clock import ManualClock
-from tests.stores import open_engine
-from tests.turns.conftest import OPEN, OneRule, Rig
+from tests.turns.conftest import Rig
 from tests.turns.summing import Summing, model, state_of, talk
 
 ASKED = "What shall I do?"
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    clock = ManualClock()
-    async with open_engine("sqlite", tmp_path, clock) as store:
-        yield Rig(store, clock, Summing(window=1_100), OneRule(OPEN), FileMedia(tmp_path / "media", store.media))
 
 
 async def asked(rig: Rig) -> str:
