@@ -6,7 +6,6 @@ cannot be read costs what it held, never the row.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -55,15 +54,6 @@ def counted(message: Message, count: TokenCounter) -> Message:
         return message
     tokens = count(countable_text(message)) + TOKENS_PER_MESSAGE + PICTURE_TOKENS * pictures_in(message)
     return replace(message, tokens=tokens)
-
-
-async def count_off_the_loop(
-    messages: Sequence[Message], count: TokenCounter, turn_id: str | None = None
-) -> Sequence[Message]:
-    """Count tokens in a thread: the vocabulary takes a third of a second to load, a long text as long to count."""
-    if not messages:
-        return ()
-    return await asyncio.to_thread(lambda: [replace(counted(row, count), turn_id=turn_id) for row in messages])
 
 
 def insert(tx: Transaction, session_id: str, row: Message, seq: int, now: datetime) -> None:

@@ -28,6 +28,7 @@ from gateway.ports.sessions import (
 from gateway.ports.tokens import TokenCounter
 from gateway.store import appending, attic, forking, listing, moving, naming, searching
 from gateway.store.codec import ORIGIN, dump, to_micros
+from gateway.store.counting import RowCounter
 from gateway.store.database import Database, Transaction
 from gateway.store.headers import (
     COLUMNS,
@@ -38,7 +39,6 @@ from gateway.store.headers import (
     header_row,
     open_session,
 )
-from gateway.store.rows import count_off_the_loop
 
 _MARK = """
 INSERT INTO message_marks (session_id, seq, mark, marked_at)
@@ -73,6 +73,7 @@ class SqlSessions(Sessions):
     def __init__(self, database: Database, clock: Clock, make_id: IdMaker, count: TokenCounter) -> None:
         self._database = database
         self._count = count
+        self._counted = RowCounter(count)
         self._clock = clock
         self._make_id = make_id
 
@@ -112,7 +113,7 @@ class SqlSessions(Sessions):
         return await self._database.read(work)
 
     async def append(self, session_id: str, rows: Sequence[Message]) -> Sequence[Message]:
-        counted = await count_off_the_loop(rows, self._count)
+        counted = await self._counted(rows)
 
         def work(tx: Transaction) -> Sequence[Message]:
             if not counted:

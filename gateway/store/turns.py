@@ -19,6 +19,7 @@ from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
 from gateway.store import appending, inbox, leases, outbox_rows, rows
 from gateway.store.codec import ROUTE, dump, from_micros, parsed_json, to_json, to_micros
+from gateway.store.counting import RowCounter
 from gateway.store.database import Database, Row, Transaction
 from gateway.store.guard import check_lease
 from gateway.store.headers import IdMaker, header_row
@@ -34,10 +35,10 @@ class SqlTurns(Turns):
         self._database = database
         self._clock = clock
         self._make_id = make_id
-        self._count = count
+        self._counted = RowCounter(count)
 
     async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
-        (row,) = await rows.count_off_the_loop([as_row(inbound)], self._count)
+        (row,) = await self._counted([as_row(inbound)])
         tokens = row.tokens or 0
         return await self._database.write(
             lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now())
@@ -214,7 +215,7 @@ class SqlTurns(Turns):
         usage: Usage | None,
         then: Callable[[Transaction], None],
     ) -> None:
-        added = await rows.count_off_the_loop(messages, self._count, turn.id)
+        added = await self._counted(messages, turn.id)
 
         def work(tx: Transaction) -> None:
             _check(tx, turn, lease)
