@@ -14,11 +14,14 @@ from gateway.config.kinds import CHAT
 from gateway.config.settings import Settings
 from gateway.domain.errors import InvalidKey, Refused
 from gateway.domain.keys import check_channel_name
-from gateway.domain.message import Role
+from gateway.domain.message import Kind, Role
 from gateway.domain.outbound import Delivery, DeliveryState
 from gateway.ports.channel import Channel
 from gateway.ports.sessions import SessionQuery
 from gateway.wakeups.clock import SystemClock
+
+LOOKED_AT = 10
+"""Rows among which the newest that is no mark for people is."""
 
 
 class Ending(StrEnum):
@@ -91,8 +94,12 @@ async def _ending(core: Core, channel: Channel) -> Ending:
     if channel.health().last_inbound is None:
         return Ending.ANSWERED
     (session,) = (await core.store.sessions.list(SessionQuery(channel=channel.name, closed=False, limit=1))).sessions
-    (newest,) = await core.store.sessions.page(session.id, limit=1)
-    return Ending.ANSWERED if newest.role is Role.ASSISTANT else Ending.UNANSWERED
+    rows = [
+        row for row in await core.store.sessions.page(session.id, limit=LOOKED_AT) if row.kind is not Kind.COMPACTED
+    ]
+    # A command is answered by what it does; a message that a model is to answer has its answer behind it.
+    is_answered = bool(rows) and (rows[-1].role is Role.ASSISTANT or rows[-1].kind is Kind.COMMAND)
+    return Ending.ANSWERED if is_answered else Ending.UNANSWERED
 
 
 def _channel_name(name: str) -> str:

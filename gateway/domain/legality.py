@@ -124,7 +124,9 @@ def joined(rows: Sequence[Message]) -> Sequence[Message]:
 def _one(before: Message, after: Message) -> Message:
     tokens = None if before.tokens is None or after.tokens is None else before.tokens + after.tokens
     content = _together(before.content, after.content)
-    return replace(before, content=content, media=before.media + after.media, tokens=tokens)
+    # What stands for no row, as a summary does, is told by the row that it is one with.
+    seq = before.seq or after.seq
+    return replace(before, seq=seq, content=content, media=before.media + after.media, tokens=tokens)
 
 
 def _together(before: Content, after: Content) -> Content:

@@ -29,6 +29,7 @@ class Phrases:
     try_again: str = "Try again"
     leave_out: str = "Leave out its oldest tenth"
     nothing_to_compact: str = "There is nothing to sum up yet."
+    not_compacted: str = "I could not sum up the earlier messages just now. Nothing was changed."
     uncertain: str = "(A part of my answer may not have arrived here.)"
 
 

@@ -66,7 +66,7 @@ class Asker:
         """Compact the session because somebody asked for it: half of what is sent now stays as it is."""
         plan = await self._planner.plan(session, specs)
         replay = await self._sessions.replay(session.id, plan.terms)
-        return await self._compactor.compact(turn, lease, plan, Effort(), keep=replay.tokens // 2)
+        return await self._compactor.compact(turn, lease, plan, Effort(may_trim=False), keep=replay.tokens // 2)
 
     async def trim(self, turn: Turn, lease: Lease) -> Compacted:
         """Leave out the oldest part of the session, as was chosen."""

@@ -49,6 +49,7 @@ class Compacted(StrEnum):
     SUMMARISED = "summarised"
     TRIMMED = "trimmed"
     SKIPPED = "skipped"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ class Effort:
 
     may_think: bool = True
     may_ask: bool = True
+    may_trim: bool = True
+    """Whether the oldest part is left out where no summary can be had; never because somebody asked for a summary."""
     has_no_summariser: bool = False
     has_nothing_to_go: bool = False
     refusals: int = 0
@@ -132,7 +135,7 @@ class Compactor:
             kept = max(usual if keep is None else min(keep, usual), 1)
             outcome = await self._unless_changed(turn, lease, plan, effort, kept)
             effort.has_nothing_to_go = outcome is Compacted.SKIPPED
-            ended = "skipped" if outcome is Compacted.SKIPPED else "compacted"
+            ended = outcome if outcome in (Compacted.SKIPPED, Compacted.FAILED) else "compacted"
         finally:
             self._tell(turn, ended)
         return outcome
@@ -158,13 +161,13 @@ class Compactor:
             try:
                 return await self._summarised(case, boundary, plan)
             except NoSummary as error:
-                logger.bind(error=str(error)).warning("no summary; the oldest rows are to be left out without one")
+                logger.bind(error=str(error)).warning("no summary could be had")
                 effort.has_no_summariser = True
             # Nobody is asked again until a summary could be had once more.
             was_trimmed = case.before is not None and case.before.trimmed
             if effort.may_ask and not was_trimmed and self._choosing.may_ask(turn, case.rows):
                 await self._choosing.ask(turn, lease, case.rows)
-        return await self._trimmed(case, keep)
+        return await self._trimmed(case, keep) if effort.may_trim else Compacted.FAILED
 
     async def _case(self, turn: Turn, lease: Lease) -> _Case:
         session = await self._sessions.get(turn.session_id)

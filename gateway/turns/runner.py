@@ -127,10 +127,13 @@ class Runner:
 
     async def _compact(self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec]) -> None:
         outcome = await self._asker.compact(session, turn, lease, specs)
+        text = {
+            Compacted.SUMMARISED: self._phrases.compacted,
+            Compacted.SKIPPED: self._phrases.nothing_to_compact,
+            Compacted.FAILED: self._phrases.not_compacted,
+        }.get(outcome)
         # That something was left out has been told already.
-        if outcome is not Compacted.TRIMMED:
-            is_done = outcome is Compacted.SUMMARISED
-            text = self._phrases.compacted if is_done else self._phrases.nothing_to_compact
+        if text is not None:
             await until_stored(lambda: self._outbox_note(turn, text), self._clock)
 
     async def _outbox_note(self, turn: Turn, text: str) -> None:

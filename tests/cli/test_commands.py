@@ -31,6 +31,17 @@ async def test_piped_input_is_one_message_and_the_next_call_remembers_it(tmp_pat
     assert "last: again" in out
 
 
+async def test_a_piped_command_that_was_done_counts_as_answered(tmp_path: Path) -> None:
+    code, out, err = await command("chat", "--data", str(tmp_path), stdin="/compact")
+    assert (code, err) == (0, "")
+    assert "nothing to sum up" in out
+    for n in range(3):
+        await command("chat", "--data", str(tmp_path), stdin=f"message {n}")
+    code, out, err = await command("chat", "--data", str(tmp_path), stdin="/compact")
+    assert (code, err) == (0, "")
+    assert "summed up" in out
+
+
 async def test_each_name_is_a_chat_of_its_own(tmp_path: Path) -> None:
     await command("chat", "--data", str(tmp_path), stdin="one")
     _, out, _ = await command("chat", "work", "--data", str(tmp_path), stdin="two")

@@ -41,7 +41,7 @@ def test_it_shows_what_is_sent_and_what_is_not_and_why(shelf: Shelf, run: Run) -
     assert [line.split()[1] for line in lines if line.lstrip()[:1].isdigit()] == [
         "user", "assistant", "user", "assistant",
     ]  # fmt: skip
-    assert lines[-1].endswith(": a command is not for the model")
+    assert lines[-1].endswith(": of the kind command, not for the model")
 
 
 def test_it_tells_what_another_budget_would_leave_out(shelf: Shelf, run: Run) -> None:

@@ -30,7 +30,9 @@ def visible(rows: Sequence[Message]) -> tuple[list[Message], list[LeftOut]]:
         if not row.marks and row.kind not in HIDDEN_KINDS:
             shown.append(row)
         elif (hiding := row.marks - {Mark.REFUSED}) or row.kind in HIDDEN_KINDS:
-            what = f"marked {', '.join(sorted(hiding))}" if hiding else f"a {row.kind.value} is not for the model"
+            what = (
+                f"marked {', '.join(sorted(hiding))}" if hiding else f"of the kind {row.kind.value}, not for the model"
+            )
             hidden.append(LeftOut(row.seq, what))
         else:
             shown.append(row)

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.domain.calibration import count_factor
 from gateway.domain.decoration import decorated
+from gateway.domain.legality import joined
 from gateway.domain.message import Kind, Message, Role, Sender, ToolCall
 from gateway.domain.replay.oversize import shortened
 from gateway.domain.replay.pipeline import Terms, replay
@@ -158,3 +159,9 @@ def test_the_bots_question_stays_before_two_answers_to_it() -> None:
 def test_joined_messages_tell_the_tokens_of_all_of_them() -> None:
     sent = replayed(history(("user", "a"), ("user", "bb"), ("assistant", "c")))
     assert sum(message.tokens or 0 for message in sent.messages) == sent.tokens
+
+
+def test_a_row_that_is_joined_to_the_summary_before_it_is_still_told_of() -> None:
+    summary = Message(role=Role.USER, kind=Kind.COMPACTED, content="[compacted: they talked]")
+    sent = joined([summary, Message(role=Role.USER, content="what is it called?", seq=5)])
+    assert [(one.seq, "called" in one.text) for one in sent] == [(5, True)]

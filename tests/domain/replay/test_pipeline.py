@@ -132,7 +132,7 @@ def test_hidden_rows_are_left_out_with_their_reason() -> None:
     replay = replayed([row(Role.USER, "u", 1), hidden, marked], ROOMY)
     assert shape(replay.messages) == [("user", "u")]
     assert {left.seq: left.reason for left in replay.left_out} == {
-        2: "a command is not for the model",
+        2: "of the kind command, not for the model",
         3: "marked undone",
     }
 

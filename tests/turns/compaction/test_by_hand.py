@@ -45,3 +45,13 @@ async def test_talk_and_the_command_in_one_turn_are_both_seen_to(rig: Rig) -> No
     await rig.say("/compact", 998)
     await rig.turn("and now?", 999)
     assert [text[:20] for text in (await rig.sent())[-2:]] == ["Earlier messages wer", "answer to and now?"]
+
+
+async def test_a_summary_asked_for_that_cannot_be_had_costs_nothing_of_the_conversation(rig: Rig) -> None:
+    session_id = await talk(rig, 8)
+    model(rig).fails = lambda: True
+    await rig.turn("/compact", 999)
+    assert (await rig.sent())[-1] == "I could not sum up the earlier messages just now. Nothing was changed."
+    assert (await rig.store.sessions.get(session_id)).consolidated_through == 0
+    await rig.turn("and now?", 1_000)
+    assert model(rig).requests[-1].messages[0].text.startswith("q0 ")
