@@ -54,9 +54,10 @@ class Shelf:
         # Without tokens, which are the gateway's own: what reads the store needs none.
         (data / "trunkline.toml").write_text("".join(f'[channels.{name}]\npeople = ["U1"]\n' for name in CHANNELS))
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
+    def run(self, command: str, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return its exit code, output and errors, as the process would have them."""
-        result = CliRunner().invoke(sessions, [*arguments, "--data", str(self.data)])
+        # First, since behind `--` it would be one of the words, and the data of whoever runs the tests would be read.
+        result = CliRunner().invoke(sessions, [command, "--data", str(self.data), *arguments])
         if isinstance(result.exception, TrunklineError):
             return 2, result.stdout, f"{result.stderr}{result.exception}"
         assert result.exception is None or isinstance(result.exception, SystemExit)
