@@ -1,4 +1,4 @@
-"""Which lines, tags and fences of a text are our machinery's: the tables that `gateway.domain.scrub` works by.
+"""Which lines, tags and fences of a text are our machinery's: the tables that scrubbing works by.
 
 A line is ours only if all of it is: a file with a path or a reference, a speaker with an id, a report, the moment, the
 text of a tool call. A link, a box that is ticked, a footnote and "[image: a cat]" are somebody's own words. Closing

@@ -48,7 +48,8 @@ def nanobot_file(
 ) -> NanobotFile:
     """Return the session as nanobot keeps it.
 
-    nanobot's times are local ones, those of `zone`. `path_of` says where a file lies for nanobot, or None for nowhere.
+    nanobot writes local times without a zone: those of `zone`. `path_of` gives the path that nanobot has for a file, or
+    None where it has none.
     `channels` renames channels, from our name to nanobot's.
     """
     key = nanobot_key(copy.session.key, channels)
