@@ -235,5 +235,5 @@ def test_a_session_that_was_emptied_is_called_so_and_says_what_is_in_its_attic(s
 
 
 def test_a_workspace_is_found_with_the_slash_that_a_shell_adds(shelf: Shelf) -> None:
-    shelf.say(DIRECT, "hello", new=NewSession(workspace="/work/app"))
-    assert [one["workspace"] for one in shelf.json("list", "--workspace", "/work/app/")] == ["/work/app"]
+    shelf.say(DIRECT, "hello", new=NewSession(workspace="/srv/app"))
+    assert [one["workspace"] for one in shelf.json("list", "--workspace", "/srv/app/")] == ["/srv/app"]

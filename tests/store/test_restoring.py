@@ -95,7 +95,9 @@ async def test_files_are_kept_for_a_session_whose_restore_was_killed(store: Stor
 
     await cut_off(store)
     await store.sessions.discard_unfinished("s1")
-    await file_media(tmp_path, store).put(picture(), MediaMeta(session_id="s1", kind="image"))
+    media = file_media(tmp_path, store)
+    kept = await media.put(picture(), MediaMeta(session_id="s1", kind="image"))
+    assert b"".join([piece async for piece in media.open(kept.ref)]) == b"picture"
 
 
 async def test_two_imports_of_one_long_session_do_not_mix_it(store: Store) -> None:

@@ -110,8 +110,10 @@ def test_only_some_damages_are_told_one_by_one() -> None:
 
 
 @given(st.binary(max_size=400))
-def test_no_bytes_raise(data: bytes) -> None:
-    read_lines(data)
+def test_no_bytes_raise_and_what_is_no_row_is_told(data: bytes) -> None:
+    found = read_lines(data)
+    assert all(isinstance(line.value, dict) for line in found.objects)
+    assert found.repairs or not found.lost
 
 
 @given(st.data())

@@ -79,8 +79,9 @@ def test_a_line_that_is_lost_costs_itself_and_is_told(copy: SessionCopy, data: s
 @given(st.binary(max_size=200) | st.lists(copies(), max_size=2).map(lambda them: "".join(written(*them)).encode()))
 def test_no_bytes_make_it_fail(data: bytes) -> None:
     for place in range(0, len(data), max(1, len(data) // 7)):
-        read(data[:place] + b"\xff\0{" + data[place + 5 :])
-        read(data[:place])
+        for damaged in (data[:place] + b"\xff\0{" + data[place + 5 :], data[:place]):
+            for found in read(damaged):
+                assert found.copy is not None or found.problem
 
 
 scraps = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)

@@ -280,4 +280,5 @@ def test_a_name_that_is_no_text_does_no_harm(tree: Tree) -> None:
     with open(path, "wb") as file:
         file.write(lines(header(None), user("a")))
     (found,) = tree.found()
-    found.name.encode()
+    assert found.name.encode()
+    assert heard([found]) == [("slack:\ufffd", "a", True)]
