@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,8 @@ from gateway.ports.moving import FoundSession, LocalFile, Source
 from gateway.ports.sessions import NewSession, SessionCopy
 from gateway.sessions.moving import AT_ONCE, Importer, Outcome, Taken
 from gateway.store import Store
-from tests.clock import ManualClock
-from tests.media.rig import file_media, full_disk, read
-from tests.stores import NOON, open_engine
+from tests.media.rig import full_disk, read
+from tests.stores import NOON
 
 LIMIT = 2_000_000
 
@@ -49,17 +48,6 @@ def found(number: int = 1, file: LocalFile | None = None, *, done: list[int] | N
         files={"file:0": file} if file else {},
         done=lambda: None if done is None else done.append(number),
     )
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
-        yield store
-
-
-@pytest.fixture
-def media(tmp_path: Path, store: Store) -> FileMedia:
-    return file_media(tmp_path, store)
 
 
 async def taken(

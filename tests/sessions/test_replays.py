@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -20,12 +19,6 @@ from tests.clock import ManualClock
 from tests.stores import count_words, open_engine
 
 KEY = SessionKey("slack", "D1")
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_engine("sqlite", tmp_path, ManualClock()) as store:
-        yield store
 
 
 def said(*texts: str) -> list[Message]:
