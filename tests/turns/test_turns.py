@@ -16,8 +16,6 @@ from gateway.domain.session import Session
 from gateway.ports.leases import session_lease
 from gateway.ports.model import FinishReason, ToolCallRequested
 from gateway.ports.tools import ToolContext, ToolResult, Tools, ToolSpec
-from gateway.turns.sweep import Sweep
-from tests.stores import ROUTE
 from tests.turns.conftest import Rig, until
 
 
@@ -340,32 +338,3 @@ async def test_a_system_prompt_larger_than_the_window_is_told_to_the_owner_not_t
     await rig.turn("hi", 1)
     assert rig.model.requests == []
     assert "system prompt" not in (await rig.sent())[0]
-
-
-async def test_the_sweep_finds_what_no_wake_up_reached(rig: Rig) -> None:
-    session_id = await rig.say("hi", 1)
-    woken: list[tuple[str, str]] = []
-
-    class Noting(type(rig.wakeups)):  # type: ignore[misc]
-        async def wake(self, topic: str, id: str, at: object = None) -> None:
-            woken.append((str(topic), id))
-
-    sweep = Sweep(
-        turns=rig.store.turns,
-        outbox=rig.store.outbox,
-        media=rig.media,
-        wakeups=Noting(rig.clock),
-        channels=lambda: ("slack",),
-        clock=rig.clock,
-        seconds=5,
-    )
-    sweeping = asyncio.create_task(sweep.run())
-    await until(lambda: woken == [("session", session_id)])
-    await rig.dispatcher.drive(session_id)
-    woken.clear()
-    await until(lambda: rig.clock.sleepers == 1)
-    await rig.clock.advance(5)
-    await until(lambda: bool(woken))
-    assert woken == [("lane", ROUTE.lane)]
-    sweeping.cancel()
-    await asyncio.gather(sweeping, return_exceptions=True)
