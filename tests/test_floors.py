@@ -16,6 +16,7 @@ FLOORS = [
     ["gateway.ports"],
     [
         "gateway.store", "gateway.media", "gateway.wakeups", "gateway.model", "gateway.tools", "gateway.tokens",
+        "gateway.events", "gateway.events",
         "channels.slack", "channels.telegram", "channels.console",
     ],
     ["gateway.sessions", "gateway.delivery"],

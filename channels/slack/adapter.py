@@ -29,7 +29,7 @@ class SlackChannel(Channel):
     """One workspace, reached by Socket Mode and the Web API."""
 
     kind = KIND
-    capabilities = Capabilities(find=True, edits=True, deletes=True, private_notes=True, presence=True)
+    capabilities = Capabilities(find=True, edits=True, deletes=True, private_notes=True, presence_seconds=100)
 
     def __init__(self, name: str, options: SlackOptions, clock: Clock, *, patience: Patience = PATIENCE) -> None:
         self.name = check_channel_name(name)

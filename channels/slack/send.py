@@ -11,7 +11,7 @@ from loguru import logger
 from channels.slack.api import SlackApi
 from channels.slack.events import Identity
 from channels.slack.render import escaped
-from gateway.domain.errors import AuthFailed, DeliveryError, Gone, NotDone, Unavailable
+from gateway.domain.errors import Gone, NotDone
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.outbound import Part, Ref
@@ -85,12 +85,7 @@ class Outlet:
         if to.thread is None:
             return
         status = "is thinking…" if state is Presence.WORKING else ""
-        try:
-            await self._api.write(
-                "assistant.threads.setStatus", channel_id=to.chat_id, thread_ts=to.thread, status=status
-            )
-        except (DeliveryError, AuthFailed, Unavailable) as error:
-            logger.bind(chat=to.chat_id, error=str(error)).debug("the status was not shown")
+        await self._api.write("assistant.threads.setStatus", channel_id=to.chat_id, thread_ts=to.thread, status=status)
 
     async def _note(self, to: Route, user: str, shown: Mapping[str, Any]) -> Ref:
         # Slack shows a note in a thread only where somebody has replied. A post at the root of a chat may have none.

@@ -32,7 +32,7 @@ class TelegramChannel(Channel):
     """A bot that polls. Its two halves use separate pools of connections, so neither can starve the other."""
 
     kind = "telegram"
-    capabilities = Capabilities(edits=True, deletes=True, presence=True)
+    capabilities = Capabilities(edits=True, deletes=True, presence_seconds=5)
 
     def __init__(self, name: str, options: TelegramOptions, clock: Clock) -> None:
         self.name = check_channel_name(name)

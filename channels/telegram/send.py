@@ -11,7 +11,7 @@ from telegram.error import BadRequest
 
 from channels.telegram.events import callback_id
 from channels.telegram.failures import asking, delivering, is_unchanged
-from gateway.domain.errors import Gone, NotDone, TrunklineError
+from gateway.domain.errors import Gone, NotDone
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.outbound import Part, Ref
@@ -70,11 +70,8 @@ class Messenger:
 
     async def show_typing(self, to: Route) -> None:
         """Show "typing" for the five seconds that Telegram does."""
-        try:
-            async with delivering():
-                await self._bot.send_chat_action(_chat(to), ChatAction.TYPING, message_thread_id=_thread(to))
-        except TrunklineError as error:
-            logger.bind(lane=to.lane, error=str(error)).debug("typing not shown")
+        async with delivering():
+            await self._bot.send_chat_action(_chat(to), ChatAction.TYPING, message_thread_id=_thread(to))
 
     async def answer(self, choice: Inbound, reply: str) -> None:
         """Acknowledge a pressed button; when it is too late for Telegram to take that, nothing is lost."""

@@ -15,35 +15,31 @@ from loguru import logger
 
 from gateway.app.policy import ConfiguredPolicy
 from gateway.app.receivers import Receivers
+from gateway.app.turning import Turning
 from gateway.config.settings import Settings
 from gateway.delivery.lanes import Lanes
-from gateway.domain.phrases import ENGLISH
+from gateway.domain.busy import Busy, BusyModes
 from gateway.domain.policy import Rules
 from gateway.domain.session import Session
+from gateway.events.recent import RecentEvents
 from gateway.media.files import FileMedia
 from gateway.model.router import Models
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Leases
 from gateway.ports.model import Model
+from gateway.ports.observer import Observer
 from gateway.ports.policy import Policy
 from gateway.ports.tokens import TokenCounter
+from gateway.ports.tools import Tools
 from gateway.ports.wakeups import Wakeups
-from gateway.sessions.manager import SessionManager
 from gateway.store.opening import Store, open_store, sqlite_path
 from gateway.tokens.o200k import O200kCounter
 from gateway.tools.none import NoTools
-from gateway.turns.asking import Asker
-from gateway.turns.choosing import Choosing
-from gateway.turns.compacting import Compactor
 from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.intake import Intake
-from gateway.turns.pictures import Pictures
-from gateway.turns.planning import Planner
+from gateway.turns.presence import Attention
 from gateway.turns.profile import Profile, Profiles
-from gateway.turns.reopening import WithMedia
-from gateway.turns.runner import Runner
-from gateway.turns.summariser import Summariser
 from gateway.turns.sweep import Sweep
 from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
@@ -65,7 +61,9 @@ class Core:
     model: Model
     clock: Clock
     wakeups: LocalWakeups
+    events: RecentEvents
     intake: Intake
+    attention: Attention
     dispatcher: Dispatcher
     titler: Titler
     lanes: Lanes
@@ -103,6 +101,7 @@ async def open_core(
     ended: Ended = lambda name: None,
     extra_rules: Mapping[str, Rules] | None = None,
     mend: bool = False,
+    tools: Tools | None = None,
 ) -> AsyncIterator[Core]:
     """Wire a gateway for these channels. The caller holds the lock of `name`, so what that name left behind is dead.
 
@@ -110,7 +109,9 @@ async def open_core(
     """
     clock = clock or SystemClock()
     count = O200kCounter()
-    wiring = _Wiring(settings=settings, clock=clock, count=count, owner=f"{name}:{secrets.token_hex(4)}")
+    wiring = _Wiring(
+        settings=settings, clock=clock, count=count, owner=f"{name}:{secrets.token_hex(4)}", tools=tools or NoTools()
+    )
     async with AsyncExitStack() as stack:
         url = settings.store.url
         store = await stack.enter_async_context(open_store(url, clock=clock, make_id=_make_id, count=count, mend=mend))
@@ -131,6 +132,7 @@ class _Wiring:
     clock: Clock
     count: TokenCounter
     owner: str
+    tools: Tools
 
     @property
     def lease_ttl(self) -> timedelta:
@@ -138,108 +140,52 @@ class _Wiring:
 
     def core(self, store: Store, model: Model, channels: Mapping[str, Channel], policy: Policy, ended: Ended) -> Core:
         wakeups = LocalWakeups(self.clock)
-        intake = self.intake(store, wakeups, channels, policy)
-        receivers = Receivers(channels, sink=intake, clock=self.clock, random=random.random, ended=ended)
+        events = RecentEvents(self.clock)
+        opened: dict[str, Channel] = {}
+        turning = self.turning(store, model, wakeups, opened, events)
+        intake = turning.intake(policy, {name: channel.capabilities for name, channel in channels.items()})
+        receivers = Receivers(channels, opened=opened, sink=intake, clock=self.clock, random=random.random, ended=ended)
         return Core(
             settings=self.settings,
             store=store,
             model=model,
             clock=self.clock,
             wakeups=wakeups,
+            events=events,
             intake=intake,
-            dispatcher=self.dispatcher(store, model, wakeups, receivers.opened),
+            attention=turning.attention,
+            dispatcher=turning.dispatcher(self.owner, lease_ttl=self.lease_ttl),
             titler=Titler(sessions=store.sessions, model=model, profiles=profiles(self.settings)),
-            lanes=self.lanes(store, wakeups, receivers.opened),
-            sweep=self.sweep(store, wakeups, receivers.opened),
+            lanes=self.lanes(store, wakeups, opened),
+            sweep=self.sweep(store, wakeups, opened),
             receivers=receivers,
         )
 
-    def intake(self, store: Store, wakeups: Wakeups, channels: Mapping[str, Channel], policy: Policy) -> Intake:
-        return Intake(
-            sessions=store.sessions,
-            turns=store.turns,
-            outbox=store.outbox,
-            wakeups=wakeups,
-            policy=policy,
-            clock=self.clock,
-            capabilities={name: channel.capabilities for name, channel in channels.items()},
-            resets=self.settings.gateway.resets,
-        )
-
-    def dispatcher(self, store: Store, model: Model, wakeups: Wakeups, opened: Mapping[str, Channel]) -> Dispatcher:
-        media = self.media(store)
-        pictures = Pictures(
-            sessions=store.sessions,
-            turns=store.turns,
-            media=media,
-            channels=opened,
-            clock=self.clock,
-            most_bytes=self.settings.media.max_file_bytes,
-        )
-        sessions = SessionManager(store.sessions, self.count)
-        runner = Runner(
-            turns=store.turns,
-            sessions=sessions,
-            outbox=store.outbox,
-            choosing=self.choosing(store),
-            asker=Asker(
-                sessions=sessions,
-                model=model,
-                planner=self.planner(store, model),
-                pictures=pictures,
-                compactor=self.compactor(store, sessions, model),
-            ),
-            pictures=pictures,
-            tools=WithMedia(NoTools(), media),
-            wakeups=wakeups,
-            clock=self.clock,
-            options=self.settings.gateway,
-        )
-        return Dispatcher(
-            turns=store.turns,
-            leases=store.leases,
-            runner=runner,
-            clock=self.clock,
-            owner=self.owner,
-            lease_ttl=self.lease_ttl,
-            max_concurrent=self.settings.gateway.max_concurrent_turns,
-        )
-
-    def compactor(self, store: Store, sessions: SessionManager, model: Model) -> Compactor:
-        chosen = self.settings.gateway.compaction_model
-        return Compactor(
-            turns=store.turns,
-            sessions=sessions,
-            summariser=Summariser(turns=store.turns, model=model, count=self.count, clock=self.clock, chosen=chosen),
+    def turning(
+        self, store: Store, model: Model, wakeups: Wakeups, opened: Mapping[str, Channel], events: Observer
+    ) -> Turning:
+        return Turning(
+            store=store,
+            model=model,
             count=self.count,
             clock=self.clock,
+            wakeups=wakeups,
+            channels=opened,
+            media=self.media(store),
+            most_bytes=self.settings.media.max_file_bytes,
+            tools=self.tools,
             options=self.settings.gateway,
-            choosing=self.choosing(store),
-        )
-
-    def choosing(self, store: Store) -> Choosing:
-        return Choosing(
-            turns=store.turns,
-            sessions=store.sessions,
-            clock=self.clock,
-            options=self.settings.gateway,
+            profiles=profiles(self.settings),
             owners=self.owners,
-            phrases=ENGLISH,
+            observer=events,
+            modes=busy_modes(self.settings),
+            phrases=self.settings.phrases,
         )
 
     def owners(self, channel: str) -> frozenset[str]:
         """Return who owns the bot in a channel; nobody in one that is not configured."""
         configured = self.settings.channels.get(channel)
         return configured.rules.owners if configured else frozenset()
-
-    def planner(self, store: Store, model: Model) -> Planner:
-        return Planner(
-            turns=store.turns,
-            model=model,
-            profiles=profiles(self.settings),
-            count=self.count,
-            options=self.settings.gateway,
-        )
 
     def media(self, store: Store) -> FileMedia:
         return FileMedia(self.settings.media.folder(sqlite_path(self.settings.store.url)), store.media)
@@ -255,6 +201,7 @@ class _Wiring:
             lease_ttl=self.lease_ttl,
             options=self.settings.delivery,
             random=random.random,
+            phrases=self.settings.phrases,
         )
 
     def sweep(self, store: Store, wakeups: Wakeups, opened: Mapping[str, Channel]) -> Sweep:
@@ -267,6 +214,16 @@ class _Wiring:
             clock=self.clock,
             seconds=self.settings.gateway.sweep_seconds,
         )
+
+
+def busy_modes(settings: Settings) -> BusyModes:
+    """Return what each chat does while it is answered. A terminal that nobody configured shows one line at a time."""
+    configured = settings.channels.values()
+    return BusyModes(
+        default=Busy.STEER,
+        by_channel={channel.name: channel.busy or settings.gateway.busy for channel in configured},
+        by_chat={(channel.name, chat): mode for channel in configured for chat, mode in channel.busy_in.items()},
+    )
 
 
 def profiles(settings: Settings) -> Profiles:

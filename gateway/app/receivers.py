@@ -15,12 +15,16 @@ from gateway.ports.clock import Clock
 
 
 class Receivers:
-    """Runs one task a channel. One that cannot be helped is red in `health` and leaves the others alone."""
+    """Runs one task a channel. One that cannot be helped is red in `health` and leaves the others alone.
+
+    `opened` is filled with the channels that can send now, and changes as they do.
+    """
 
     def __init__(
         self,
         channels: Mapping[str, Channel],
         *,
+        opened: dict[str, Channel],
         sink: Sink,
         clock: Clock,
         random: Callable[[], float],
@@ -33,12 +37,7 @@ class Receivers:
         self._ended = ended
         self._troubles: dict[str, str] = {}
         self._ended_channels: set[str] = set()
-        self._opened: dict[str, Channel] = {}
-
-    @property
-    def opened(self) -> Mapping[str, Channel]:
-        """The channels that can send now; the same mapping as it changes."""
-        return self._opened
+        self._opened = opened
 
     def health(self) -> dict[str, Health]:
         """Return how each channel is, but for those whose input has ended."""

@@ -14,6 +14,7 @@ from gateway.app.working import first, until, working
 from gateway.config.settings import Settings
 from gateway.domain.policy import Rules
 from gateway.ports.channel import Channel
+from gateway.ports.tools import Tools
 from gateway.web.app import create_web
 from gateway.web.server import serve
 
@@ -27,6 +28,7 @@ async def run_gateway(
     started: Callable[[Core, str | None], None],
     ended: Callable[[str], None] = lambda name: None,
     extra_rules: Mapping[str, Rules] | None = None,
+    tools: Tools | None = None,
 ) -> None:
     """Run until `stop` is set, then end in good order.
 
@@ -43,6 +45,7 @@ async def run_gateway(
                 ended=ended,
                 extra_rules=extra_rules,
                 mend=was_killed,
+                tools=tools,
             )
         )
         address = await _serve(stack, core, channels)

@@ -43,6 +43,7 @@ async def working(core: Core) -> AsyncIterator[asyncio.Event]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await core.attention.close()
 
 
 async def first(*work: Coroutine[Any, Any, None]) -> None:

@@ -166,6 +166,8 @@ class _Loader:
             options=options,
             system_prompt=common.system_prompt,
             model=common.model,
+            busy=common.busy,
+            busy_in=common.busy_in,
         )
 
     def _table(self, name: str) -> Mapping[str, Any]:

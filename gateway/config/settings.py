@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -12,6 +12,8 @@ from urllib.parse import unquote
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 from gateway.delivery.options import DeliveryOptions
+from gateway.domain.busy import Busy
+from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.policy import ANYONE, Rules
 from gateway.media.options import MediaOptions
 from gateway.model.options import ModelOptions
@@ -82,6 +84,10 @@ class ChannelOptions(Section):
     """Replaces `gateway.system_prompt` in this channel."""
     model: str | None = None
     """Replaces `model.default` in this channel."""
+    busy: Busy | None = None
+    """Replaces `gateway.busy` in this channel."""
+    busy_in: dict[str, Busy] = Field(default_factory=dict)
+    """Replaces it in single chats, as `{ C0123456789 = "queue" }`."""
 
     @property
     def rules(self) -> Rules:
@@ -100,6 +106,8 @@ class ChannelSettings:
     options: BaseModel
     system_prompt: str | None = None
     model: str | None = None
+    busy: Busy | None = None
+    busy_in: Mapping[str, Busy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +128,7 @@ class Settings:
     delivery: DeliveryOptions
     media: MediaOptions
     channels: Mapping[str, ChannelSettings]
+    phrases: Phrases = ENGLISH
     disabled: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
 

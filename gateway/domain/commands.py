@@ -10,6 +10,12 @@ class Command(StrEnum):
     """What can be asked of the gateway in a chat."""
 
     COMPACT = "compact"
+    STOP = "stop"
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it must not wait behind a turn; everything else is input in its order."""
+        return self is Command.STOP
 
 
 _COMMAND = re.compile(rf"\s*[/!]({'|'.join(Command)})\s*", re.IGNORECASE)

@@ -23,6 +23,9 @@ LONGEST_NAME = 80
 LONGEST_TASK = 2_000
 """Characters of a child's task that its report repeats to the model."""
 
+STOPPED = "[context: the person stopped this before it was answered; do not answer it unless asked again]"
+"""What the model reads where somebody said stop."""
+
 _MAY_ECHO = re.compile(r"[\[<]|message\(|generate_image\(|\A\s|\s\Z")
 """What any echo holds; most answers hold none of it, and need no closer look."""
 _BRACKETS = str.maketrans("[]\uff3b\uff3d·;", "()()-,")
@@ -32,6 +35,8 @@ def decorated(row: Message, *, runtime_context: bool = True) -> Message:
     """Return the row as the model reads it; most rows are returned as they are."""
     if row.kind is Kind.ANNOUNCEMENT and row.role in (Role.USER, Role.ASSISTANT):
         return replace(row, role=Role.USER, content=announced(row), media=(), attachments=())
+    if row.role is Role.USER and row.kind is Kind.INTERRUPTED:
+        return replace(row, content=STOPPED)
     if row.role is Role.USER:
         return _user(row, runtime_context)
     if row.role is Role.TOOL:

@@ -2,19 +2,20 @@
 
 TrunklineError
 ├── Refused            bad input: says what was expected and what came
-│   └── InvalidKey
+│   ├── InvalidKey
+│   └── Overfull       more waits for a session than may (`oldest`)
 ├── Forbidden          the caller may not do this
 ├── NotFound           the thing named is not there
 ├── Unavailable        trying again later may work (`retry_after` seconds, when known)
 ├── AuthFailed         a credential is missing or refused: ask the owner
 ├── ConfigError        a setting is wrong: `setting` names it
 ├── LeaseLost          somebody else holds the work now: stop, write nothing
+├── StopRequested      somebody asked the turn to stop: end it, write nothing else
 ├── ContextOverflow    the request is larger than the model's window
 ├── ThinkingRefused    the provider refused replayed thinking blocks
 ├── Filtered           the provider's content filter stopped the answer
 └── DeliveryError      what became of one call to a platform
     ├── NotDone        certainly not applied (`code`, `retry_after`, `fatal`)
-    │   └── Unreachable    the platform is away; it heals by itself
     │   └── Unreachable    the platform is away, and nothing was sent; it heals by itself
     ├── Unknown        perhaps applied: look before sending again
     └── Gone           somebody deleted the message: do not post it again
@@ -45,6 +46,15 @@ class Refused(TrunklineError, ValueError):
 
 class InvalidKey(Refused):
     """A session key does not follow `channel:chat_id[:thread]`."""
+
+
+class Overfull(Refused):
+    """More messages wait for a session than may; `oldest` is the dedupe key of the one that waits longest."""
+
+    def __init__(self, most: int, oldest: str) -> None:
+        super().__init__(f"expected at most {most} messages that wait for one session, got one more")
+        self.most = most
+        self.oldest = oldest
 
 
 class Forbidden(TrunklineError, PermissionError):
@@ -81,6 +91,10 @@ class LeaseLost(TrunklineError):
     def __init__(self, name: str) -> None:
         super().__init__(f"the lease {name!r} is no longer held here")
         self.name = name
+
+
+class StopRequested(TrunklineError):
+    """Somebody asked the turn to stop; nothing may be written for it but its end."""
 
 
 class ContextOverflow(TrunklineError):

@@ -96,6 +96,19 @@ def renamed(exchange: Sequence[Message]) -> Sequence[Message]:
     return [replace(exchange[0], tool_calls=calls), *answers]
 
 
+def interrupted(call: ToolCall, seq: int = 0) -> Message:
+    """Return the result of a call that was broken off, which nobody can tell more of."""
+    return Message(
+        role=Role.TOOL,
+        kind=Kind.INTERRUPTED,
+        content=INTERRUPTED,
+        tool_call_id=call.id,
+        name=call.name,
+        seq=seq,
+        tokens=16,
+    )
+
+
 def begun(messages: Sequence[Message]) -> Legal:
     """Return legal messages from the first place where a history may begin.
 
@@ -174,7 +187,7 @@ def _assistant(row: Message, results: dict[tuple[int, str], Message], left_out: 
     if has_text and not row.tool_calls:
         return [row]
     is_whole = calls == row.tool_calls and (has_text or row.content is None)
-    answers = [results.get((id(row), call.id)) or _interrupted(row, call) for call in calls]
+    answers = [results.get((id(row), call.id)) or interrupted(call, row.seq) for call in calls]
     said = row if is_whole else replace(row, content=row.content if has_text else None, tool_calls=calls)
     return [said, *answers]
 
@@ -198,18 +211,6 @@ def _arguments(text: str) -> str:
         return text if isinstance(json.loads(text), dict) else "{}"
     except (ValueError, TypeError, RecursionError):
         return "{}"
-
-
-def _interrupted(row: Message, call: ToolCall) -> Message:
-    return Message(
-        role=Role.TOOL,
-        kind=Kind.INTERRUPTED,
-        content=INTERRUPTED,
-        tool_call_id=call.id,
-        name=call.name,
-        seq=row.seq,
-        tokens=16,
-    )
 
 
 def _may_join(before: Message, after: Message) -> bool:

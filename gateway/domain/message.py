@@ -53,6 +53,7 @@ class Mark(StrEnum):
     UNDONE = "undone"
     SUPERSEDED = "superseded"
     REFUSED = "refused"
+    SET_ASIDE = "set aside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,17 @@ class Phrases:
     set_aside: str = (
         "Sorry, something went wrong twice while I worked on your message, so I have put it aside. ({reference})"
     )
+    too_long: str = "Sorry, that took me longer than I may work on one message, so I gave up. ({reference})"
+    too_many_rounds: str = (
+        "Sorry, I used my tools {rounds} times for that without coming to an end, so I gave up. ({reference})"
+    )
+    stopped: str = "Stopped."
+    stopped_waiting: str = "Stopped. I keep what you wrote meanwhile in mind, and do not answer it either."
+    nothing_to_stop: str = "There is nothing to stop."
+    overfull: str = (
+        "{most} messages wait for my answer here already, so I have not taken this one, nor those that follow it until"
+        " I have answered. Please send them again then."
+    )
     unlisted_person: str = "I do not know you yet. To let you in, my owner needs this id: {id}"
     unlisted_chat: str = "I am not allowed to talk in this chat yet. To let me, my owner needs its id: {id}"
     cut_off: str = "(My answer was cut off here, since it became too long.)"

@@ -75,7 +75,7 @@ def preview(rows: Iterable[Message]) -> str:
     """Return the first words of a person in a session's first rows, else of the bot; hidden rows do not count."""
     fallback = ""
     for row in rows:
-        if row.marks or row.kind in (Kind.COMMAND, Kind.NOTICE):
+        if row.marks or row.kind in (Kind.COMMAND, Kind.NOTICE, Kind.INTERRUPTED):
             continue
         text = _beginning(whole(words_of(row))) if row.kind is Kind.ANNOUNCEMENT else preview_text(row.text)
         if row.role is Role.USER and text:

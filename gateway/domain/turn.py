@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from gateway.domain.keys import Route, SessionKey
+from gateway.domain.message import Kind, Message, Role
 
 
 class TurnState(StrEnum):
@@ -55,8 +56,40 @@ class Turn:
     started_at: datetime
     first_seq: int
     stop_requested_by: str | None = None
+    origin_label: str = ""
     waited: Waiting | None = None
     """What it had waited for when it was begun this time, if for anything."""
+
+
+def stop_row() -> Message:
+    """Return the row by which model and people see that the answer to what stands before it was stopped."""
+    return Message(role=Role.USER, kind=Kind.INTERRUPTED, content="(Stopped before it was answered.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Input that was moved into a running turn: the rows it became, and the turn as it stands with them."""
+
+    turn: Turn
+    rows: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What waits in a session's inbox: how much, how much of it was stopped, and when the first and last came."""
+
+    count: int = 0
+    stopped: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+class Stopping(StrEnum):
+    """What a request to stop found."""
+
+    REQUESTED = "requested"
+    NOTHING = "nothing to stop"
+    REPEAT = "a repeat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,15 +20,15 @@ class Capabilities:
     """What the platform can do; what it cannot is said here, never by a missing verb.
 
     `find` says that the platform can be asked whether a part arrived, `private_notes` that a message in a shared chat
-    can be shown to one person only, `edits` and `deletes` that what was sent can be changed, `presence` that it shows
-    a person that the bot is at work.
+    can be shown to one person only, `edits` and `deletes` that what was sent can be changed. `presence_seconds` is how
+    long the sign that the bot is at work stays without being renewed; 0 where there is no such sign.
     """
 
     find: bool = False
     edits: bool = False
     deletes: bool = False
     private_notes: bool = False
-    presence: bool = False
+    presence_seconds: float = 0
 
 
 class Presence(StrEnum):
@@ -131,7 +131,10 @@ class Channel(ABC):
 
     @abstractmethod
     async def presence(self, route: Route, state: Presence) -> None:
-        """Show or clear that the bot is at work; a failure is not an error, since nothing depends on it."""
+        """Show or clear that the bot is at work, where the platform has a sign for it in this place.
+
+        Raises what the calls that show something raise; nothing depends on it.
+        """
 
     @abstractmethod
     async def answer(self, choice: Inbound, reply: str) -> None:

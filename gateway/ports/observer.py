@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. A durable event has an id that grows; a text delta is transient and has None."""
+    """Something that happened. A durable event is given an id that grows; one that is not, a text delta, has None."""
 
     kind: str
     session_key: str = ""
@@ -20,6 +20,7 @@ class Event:
     turn_id: str = ""
     origin_label: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    is_durable: bool = True
     id: int | None = None
 
 
@@ -29,6 +30,10 @@ class EventFilter:
 
     session_key: str | None = None
     kind: str | None = None
+
+    def takes(self, event: Event) -> bool:
+        """Whether the event is one of those that are followed."""
+        return self.session_key in (None, event.session_key) and self.kind in (None, event.kind)
 
 
 class Observer(ABC):
@@ -40,4 +45,7 @@ class Observer(ABC):
 
     @abstractmethod
     def follow(self, after_id: int | None, filter: EventFilter) -> AsyncIterator[Event]:
-        """Yield the durable events after `after_id`, then all that happen, until closed."""
+        """Yield the durable events after `after_id` that are still kept, then all that happen, until closed.
+
+        With None it begins with what happens next, once the first event is asked for.
+        """

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.domain.inbound import Inbound
+from gateway.domain.keys import SessionKey
 from gateway.domain.message import MediaRef, Message
 from gateway.domain.outbound import NewDelivery
-from gateway.domain.turn import Turn, TurnState, Usage, Waiting
+from gateway.domain.turn import Backlog, Joined, Stopping, Turn, TurnState, Usage, Waiting
 from gateway.ports.leases import Lease
 from gateway.ports.sessions import NewSession
 
@@ -18,14 +19,17 @@ class Turns(ABC):
     """Keeps the inbox and the turns. Safe to share between tasks and processes; each verb is one durable transaction.
 
     Every verb that takes a lease raises `LeaseLost`, and changes nothing, if the lease is stale or the turn has ended.
+    Once a stop was asked for, those that write for a turn raise `StopRequested`, and change nothing: it may only be
+    ended as stopped or set aside, or be set down to be resumed.
     """
 
     @abstractmethod
-    async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
+    async def accept(self, inbound: Inbound, new: NewSession, *, most_waiting: int | None = None) -> str | None:
         """Store an event in the inbox of its key's session, opened from `new` if need be; return the session's id.
 
         Returns None, and changes nothing, for an event whose `dedupe_key` was accepted in this channel before (keys are
-        remembered for 7 days). Only after this returns may the platform be told "received".
+        remembered for 7 days). Raises `Overfull`, and changes nothing, where `most_waiting` events wait already. Only
+        after this returns may the platform be told "received".
         """
 
     @abstractmethod
@@ -34,12 +38,13 @@ class Turns(ABC):
 
         An unfinished turn comes first: with `attempt` + 1 if its process died over it, with the same attempt if it was
         suspended to be resumed. Otherwise all pending input, in the platform's order of time, becomes user rows and a
-        new turn. While a turn waits for something else, there is nothing to do.
+        new turn; if all of it was stopped while it waited, the turn says by whom. While a turn waits for something
+        else, and nobody asked it to stop, there is nothing to do.
         """
 
     @abstractmethod
-    async def join(self, turn: Turn, lease: Lease) -> Sequence[Message]:
-        """Move input that has come since into the running turn; return its rows, in order, stored."""
+    async def join(self, turn: Turn, lease: Lease) -> Joined:
+        """Move input that has come since into the running turn, in order; its answer goes to the newest of it."""
 
     @abstractmethod
     async def append_round(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
@@ -79,12 +84,38 @@ class Turns(ABC):
         """End the turn well: its last rows, deliveries, usage and state in one transaction."""
 
     @abstractmethod
-    async def fail(self, turn: Turn, lease: Lease, outcome: TurnState, deliveries: Sequence[NewDelivery]) -> None:
-        """End the turn as failed, stopped or set aside, with the note a person gets; the rows stored so far stay."""
+    async def fail(
+        self,
+        turn: Turn,
+        lease: Lease,
+        outcome: TurnState,
+        deliveries: Sequence[NewDelivery],
+        *,
+        rows: Sequence[Message] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        """End the turn as failed, stopped or set aside, with the note a person gets; the rows stored so far stay.
+
+        `rows` are what there is of a round that was broken off. A turn that is stopped takes in what was stopped while
+        it waited; the rows of one that is set aside are marked so, and not replayed any more.
+        """
 
     @abstractmethod
-    async def request_stop(self, session_id: str, by: str) -> bool:
-        """Ask the session's unfinished turn to stop; return whether there was one."""
+    async def request_stop(self, ref: str | SessionKey, by: str, *, event: Inbound | None = None) -> Stopping:
+        """Ask a session's unfinished turn to stop, and all that waits in its inbox not to be answered.
+
+        `event` is what asked for it: remembered like an accepted one, so that a repeat of it stops nothing more.
+        """
+
+    @abstractmethod
+    async def backlog(self, session_id: str) -> Backlog:
+        """Return what waits in the session's inbox."""
+
+    @abstractmethod
+    async def list(
+        self, *, state: TurnState | None = None, session_id: str | None = None, limit: int = 100
+    ) -> Sequence[Turn]:
+        """Return turns, newest first; None does not filter."""
 
     @abstractmethod
     async def release_if_idle(self, session_id: str, lease: Lease) -> bool:

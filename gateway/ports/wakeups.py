@@ -23,6 +23,8 @@ class Signal(StrEnum):
     """What a running turn can be told from outside."""
 
     STOP = "stop"
+    INPUT = "input"
+    """Something was said that is not to wait for the next tool boundary."""
 
 
 class Wakeups(ABC):

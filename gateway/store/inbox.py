@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from loguru import logger
 
+from gateway.domain.errors import Overfull
 from gateway.domain.inbound import Inbound, as_row
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
@@ -21,33 +22,44 @@ KEYS_KEPT = timedelta(days=7)
 """How long a repeat is recognised; platforms redeliver within hours, a backlog at the most within a day."""
 
 
+_INSERT = """
+INSERT INTO inbox (channel, dedupe_key, session_id, state, sent_at, accepted_at, tokens, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (channel, dedupe_key) DO NOTHING
+"""
+
+
 def store(
-    tx: Transaction, inbound: Inbound, tokens: int, new: NewSession, make_id: IdMaker, now: datetime
+    tx: Transaction, inbound: Inbound, tokens: int, new: NewSession, make_id: IdMaker, now: datetime, most: int | None
 ) -> str | None:
-    """Store an event, whose row will cost `tokens`, and return its session's id; None if it is a repeat."""
-    accepted = tx.execute(
-        """
-        INSERT INTO inbox (channel, dedupe_key, state, sent_at, accepted_at, tokens, body)
-        VALUES (?, ?, 'pending', ?, ?, ?, ?)
-        ON CONFLICT (channel, dedupe_key) DO NOTHING
-        """,
-        inbound.route.channel,
-        inbound.dedupe_key,
-        to_micros(inbound.sent_at),
-        to_micros(now),
-        tokens,
-        dump(INBOUND, inbound),
-    )
-    if not accepted:
+    """Store an event, whose row will cost `tokens`, and return its session's id; None if it is a repeat.
+
+    Raises `Overfull` where `most` events wait already.
+    """
+    if _is_known(tx, inbound):
         return None
     session_id: str = open_session(tx, inbound.key, new, make_id, now)["id"]
-    tx.execute(
-        "UPDATE inbox SET session_id = ? WHERE channel = ? AND dedupe_key = ?",
-        session_id,
-        inbound.route.channel,
-        inbound.dedupe_key,
-    )
+    if most is not None and len(waiting := pending(tx, session_id)) >= most:
+        raise Overfull(most, min(waiting, key=lambda row: row["arrival"])["dedupe_key"])
+    _insert(tx, inbound, session_id, "pending", now, tokens, dump(INBOUND, inbound))
     return session_id
+
+
+def note(tx: Transaction, event: Inbound, session_id: str | None, now: datetime) -> bool:
+    """Remember an event that was acted upon at once; return False if it is a repeat."""
+    return _insert(tx, event, session_id, "done", now, 0, None)
+
+
+def _is_known(tx: Transaction, inbound: Inbound) -> bool:
+    sql = "SELECT 1 FROM inbox WHERE channel = ? AND dedupe_key = ?"
+    return tx.one(sql, inbound.route.channel, inbound.dedupe_key) is not None
+
+
+def _insert(
+    tx: Transaction, event: Inbound, session_id: str | None, state: str, now: datetime, tokens: int, body: str | None
+) -> bool:
+    values = (to_micros(event.sent_at), to_micros(now), tokens, body)
+    return tx.execute(_INSERT, event.route.channel, event.dedupe_key, session_id, state, *values) == 1
 
 
 def pending(tx: Transaction, session_id: str) -> Sequence[Row]:

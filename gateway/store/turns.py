@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from gateway.domain.errors import LeaseLost, Refused
+from gateway.domain.errors import Refused
 from gateway.domain.inbound import Inbound, as_row
-from gateway.domain.keys import Route, SessionKey
+from gateway.domain.keys import SessionKey
 from gateway.domain.message import MediaRef, Message
 from gateway.domain.outbound import NewDelivery
-from gateway.domain.turn import Turn, TurnState, Usage, Waiting
+from gateway.domain.turn import RESUME, Backlog, Joined, Stopping, Turn, TurnState, Usage, Waiting, stop_row
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, session_lease
 from gateway.ports.sessions import NewSession
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
-from gateway.store import appending, inbox, leases, outbox_rows, rows
-from gateway.store.codec import ROUTE, dump, from_micros, parsed_json, to_json, to_micros
+from gateway.store import appending, inbox, leases, outbox_rows, rows, stopping, turn_rows
+from gateway.store.codec import ROUTE, dump, to_json, to_micros
 from gateway.store.counting import RowCounter
-from gateway.store.database import Database, Row, Transaction
+from gateway.store.database import Database, Transaction
 from gateway.store.guard import check_lease
-from gateway.store.headers import IdMaker, header_row
-from gateway.store.waiting import DUE, UNFINISHED, has_work, is_resumable, set_down, waited
-
-T = TypeVar("T")
+from gateway.store.headers import IdMaker
+from gateway.store.turn_rows import check
+from gateway.store.waiting import DUE, UNFINISHED, has_work, is_resumable, set_down
 
 
 class SqlTurns(Turns):
@@ -37,33 +36,34 @@ class SqlTurns(Turns):
         self._make_id = make_id
         self._counted = RowCounter(count)
 
-    async def accept(self, inbound: Inbound, new: NewSession) -> str | None:
+    async def accept(self, inbound: Inbound, new: NewSession, *, most_waiting: int | None = None) -> str | None:
         (row,) = await self._counted([as_row(inbound)])
         tokens = row.tokens or 0
         return await self._database.write(
-            lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now())
+            lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now(), most_waiting)
         )
 
     async def begin(self, session_id: str, lease: Lease) -> Turn | None:
         def work(tx: Transaction) -> Turn | None:
             check_lease(tx, lease, session_lease(session_id))
             unfinished = tx.one(UNFINISHED, session_id)
-            if unfinished is not None:
-                return self._resume(tx, unfinished)
-            return self._start(tx, session_id)
+            if unfinished is None:
+                return self._start(tx, session_id)
+            now = self._clock.now()
+            return turn_rows.resume(tx, unfinished, now) if is_resumable(tx, unfinished, to_micros(now)) else None
 
         return await self._database.write(work)
 
-    async def join(self, turn: Turn, lease: Lease) -> Sequence[Message]:
-        def work(tx: Transaction) -> Sequence[Message]:
-            _check(tx, turn, lease)
+    async def join(self, turn: Turn, lease: Lease) -> Joined:
+        def work(tx: Transaction) -> Joined:
+            check(tx, turn, lease)
             waiting = inbox.pending(tx, turn.session_id)
             claimed = inbox.claim(tx, turn.session_id, turn.id, waiting, self._clock.now())
             if claimed is None:
-                return ()
+                return Joined(turn, ())
             placed, route = claimed
             tx.execute("UPDATE turns SET route = ? WHERE id = ?", dump(ROUTE, route), turn.id)
-            return placed
+            return Joined(replace(turn, route=route), placed)
 
         return await self._database.write(work)
 
@@ -95,7 +95,8 @@ class SqlTurns(Turns):
 
     async def suspend(self, turn: Turn, lease: Lease, waiting: Waiting, deliveries: Sequence[NewDelivery] = ()) -> None:
         def work(tx: Transaction) -> None:
-            _check(tx, turn, lease)
+            # One that is asked to stop may be set down, to be ended by the next process; it may not wait any longer.
+            check(tx, turn, lease, even_stopped=waiting.reason == RESUME)
             set_down(tx, turn.id, waiting)
             self._end(tx, turn, TurnState.WAITING, deliveries)
 
@@ -111,15 +112,36 @@ class SqlTurns(Turns):
     ) -> None:
         await self._write(turn, lease, rows, usage, lambda tx: self._end(tx, turn, TurnState.DONE, deliveries))
 
-    async def fail(self, turn: Turn, lease: Lease, outcome: TurnState, deliveries: Sequence[NewDelivery]) -> None:
-        await self._write(turn, lease, (), None, lambda tx: self._end(tx, turn, outcome, deliveries))
+    async def fail(
+        self,
+        turn: Turn,
+        lease: Lease,
+        outcome: TurnState,
+        deliveries: Sequence[NewDelivery],
+        *,
+        rows: Sequence[Message] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        marks = await self._counted([stop_row()], turn.id) if outcome is TurnState.STOPPED else ()
 
-    async def request_stop(self, session_id: str, by: str) -> bool:
-        def work(tx: Transaction) -> bool:
-            sql = "UPDATE turns SET stop_requested_by = ? WHERE session_id = ? AND state IN ('running', 'waiting')"
-            return tx.execute(sql, by, session_id) == 1
+        def then(tx: Transaction) -> None:
+            if outcome is TurnState.STOPPED:
+                self._take_stopped(tx, turn, marks)
+            self._end(tx, turn, outcome, deliveries)
 
-        return await self._database.write(work)
+        even_stopped = outcome in (TurnState.STOPPED, TurnState.SET_ASIDE)
+        await self._write(turn, lease, rows, usage, then, even_stopped=even_stopped)
+
+    async def request_stop(self, ref: str | SessionKey, by: str, *, event: Inbound | None = None) -> Stopping:
+        return await self._database.write(lambda tx: stopping.request(tx, ref, by, event, self._clock.now()))
+
+    async def backlog(self, session_id: str) -> Backlog:
+        return await self._database.read(lambda tx: stopping.backlog(tx, session_id))
+
+    async def list(
+        self, *, state: TurnState | None = None, session_id: str | None = None, limit: int = 100
+    ) -> Sequence[Turn]:
+        return await self._database.read(lambda tx: turn_rows.listed(tx, state, session_id, limit))
 
     async def release_if_idle(self, session_id: str, lease: Lease) -> bool:
         def work(tx: Transaction) -> bool:
@@ -149,7 +171,7 @@ class SqlTurns(Turns):
 
     async def keep_media(self, turn: Turn, lease: Lease, seq: int, media: Sequence[MediaRef]) -> None:
         def work(tx: Transaction) -> None:
-            _check(tx, turn, lease)
+            check(tx, turn, lease)
             rows.keep_media(tx, turn.session_id, seq, media)
 
         await self._database.write(work)
@@ -172,40 +194,18 @@ class SqlTurns(Turns):
     async def forget(self) -> int:
         return await self._database.write(lambda tx: inbox.forget(tx, self._clock.now()))
 
-    def _resume(self, tx: Transaction, row: Row) -> Turn | None:
-        if not is_resumable(tx, row, to_micros(self._clock.now())):
-            return None
-        died = row["state"] == TurnState.RUNNING
-        tx.execute(
-            """
-            UPDATE turns SET state = 'running', waiting_until = NULL, attempt = attempt + ?, updated_at = ? WHERE id = ?
-            """,
-            int(died),
-            to_micros(self._clock.now()),
-            row["id"],
-        )
-        return replace(_turn(tx, row["id"]), waited=waited(row))
-
     def _start(self, tx: Transaction, session_id: str) -> Turn | None:
         now, turn_id = self._clock.now(), self._make_id()
-        claimed = inbox.claim(tx, session_id, turn_id, inbox.pending(tx, session_id), now)
+        waiting = inbox.pending(tx, session_id)
+        claimed = inbox.claim(tx, session_id, turn_id, waiting, now)
         if claimed is None:
             return None
         placed, route = claimed
-        tx.execute(
-            """
-            INSERT INTO turns (id, session_id, channel, route, state, attempt, first_seq, started_at, updated_at)
-            VALUES (?, ?, ?, ?, 'running', 1, ?, ?, ?)
-            """,
-            turn_id,
-            session_id,
-            route.channel,
-            dump(ROUTE, route),
-            placed[0].seq,
-            to_micros(now),
-            to_micros(now),
-        )
-        return _turn(tx, turn_id)
+        turn = turn_rows.start(tx, session_id, turn_id, route, placed[0].seq, now)
+        if (by := stopping.stopped_by(waiting)) is None:
+            return turn
+        tx.execute("UPDATE turns SET stop_requested_by = ? WHERE id = ?", by, turn.id)
+        return replace(turn, stop_requested_by=by)
 
     async def _write(
         self,
@@ -214,70 +214,28 @@ class SqlTurns(Turns):
         messages: Sequence[Message],
         usage: Usage | None,
         then: Callable[[Transaction], None],
+        *,
+        even_stopped: bool = False,
     ) -> None:
         added = await self._counted(messages, turn.id)
 
         def work(tx: Transaction) -> None:
-            _check(tx, turn, lease)
+            check(tx, turn, lease, even_stopped=even_stopped)
             if added:
                 appending.append(tx, turn.session_id, added, self._clock.now())
             tx.execute("UPDATE turns SET waiting_for = NULL WHERE id = ? AND waiting_for IS NOT NULL", turn.id)
             if usage is not None:
-                _store_usage(tx, turn, usage, to_micros(self._clock.now()))
+                turn_rows.store_usage(tx, turn, usage, self._clock.now())
             then(tx)
 
         await self._database.write(work)
 
+    def _take_stopped(self, tx: Transaction, turn: Turn, marks: Sequence[Message]) -> None:
+        stopped = [row for row in inbox.pending(tx, turn.session_id) if row["stopped_by"] is not None]
+        inbox.claim(tx, turn.session_id, turn.id, stopped, self._clock.now())
+        appending.append(tx, turn.session_id, marks, self._clock.now())
+
     def _end(self, tx: Transaction, turn: Turn, state: TurnState, deliveries: Sequence[NewDelivery]) -> None:
-        self._set_state(tx, turn, state)
+        turn_rows.set_state(tx, turn, state, self._clock.now())
         for delivery in deliveries:
             outbox_rows.enqueue(tx, delivery, self._make_id(), self._clock.now())
-
-    def _set_state(self, tx: Transaction, turn: Turn, state: TurnState) -> None:
-        now = to_micros(self._clock.now())
-        tx.execute("UPDATE turns SET state = ?, updated_at = ? WHERE id = ?", state, now, turn.id)
-
-
-def _check(tx: Transaction, turn: Turn, lease: Lease) -> None:
-    """Raise `LeaseLost` unless the lease is held and the turn still runs; a deleted session's turn does not."""
-    check_lease(tx, lease, session_lease(turn.session_id))
-    if tx.one("SELECT 1 FROM turns WHERE id = ? AND state = 'running'", turn.id) is None:
-        raise LeaseLost(lease.name)
-
-
-def _store_usage(tx: Transaction, turn: Turn, usage: Usage, now: int) -> None:
-    tx.execute(
-        """
-        INSERT INTO usage (turn_id, number, session_id, provider, model, input_tokens, cached_tokens, written_tokens,
-                           output_tokens, counted_tokens, created_at)
-        SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM usage WHERE turn_id = ?
-        """,
-        turn.id,
-        turn.session_id,
-        usage.provider,
-        usage.model,
-        usage.input_tokens,
-        usage.cached_tokens,
-        usage.written_tokens,
-        usage.output_tokens,
-        usage.counted_tokens,
-        now,
-        turn.id,
-    )
-
-
-def _turn(tx: Transaction, turn_id: str) -> Turn:
-    row: Any = tx.one("SELECT * FROM turns WHERE id = ?", turn_id)
-    key = SessionKey.parse(header_row(tx, row["session_id"])["key"])
-    return Turn(
-        id=row["id"],
-        session_id=row["session_id"],
-        key=key,
-        # A damaged route costs the mark of which message is answered, not the answer.
-        route=parsed_json(ROUTE, row["route"]) or Route(key.channel, key.chat_id, key.thread),
-        attempt=row["attempt"],
-        state=TurnState(row["state"]),
-        started_at=from_micros(row["started_at"]),
-        first_seq=row["first_seq"],
-        stop_requested_by=row["stop_requested_by"],
-    )

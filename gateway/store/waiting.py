@@ -20,7 +20,7 @@ SELECT session_id, min(since) AS since FROM (
     UNION ALL
     SELECT session_id, updated_at AS since FROM turns
     WHERE state IN ('running', 'waiting') AND channel IN ({channels})
-    AND (state = 'running' OR waiting_for = 'resume' OR waiting_until <= ?)
+    AND (state = 'running' OR waiting_for = 'resume' OR waiting_until <= ? OR stop_requested_by IS NOT NULL)
 ) AS work
 WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = 'session:' || work.session_id AND expires_at > ?)
 GROUP BY session_id ORDER BY since LIMIT ?
@@ -56,8 +56,8 @@ def has_work(tx: Transaction, session_id: str, now: int) -> bool:
 
 
 def is_resumable(tx: Transaction, row: Row, now: int) -> bool:
-    """Return whether an unfinished turn may go on: it died, was set down, has waited long enough, or was answered."""
-    if row["state"] == TurnState.RUNNING or row["waiting_for"] == RESUME:
+    """Return whether an unfinished turn may go on: it died, was set down or stopped, waited enough, or was answered."""
+    if row["state"] == TurnState.RUNNING or row["waiting_for"] == RESUME or row["stop_requested_by"] is not None:
         return True
     if row["waiting_until"] is not None and row["waiting_until"] <= now:
         return True

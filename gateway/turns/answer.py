@@ -21,6 +21,8 @@ from gateway.ports.model import (
     UsageReported,
 )
 
+SILENCE = "NO_REPLY"
+"""What a model says to say nothing, as the whole of its answer; the word is the one that agents commonly know."""
 _VISIBLE = "LNPS"
 """The categories of letters, numbers, punctuation and symbols; spaces, controls and joiners alone are no answer."""
 
@@ -44,6 +46,21 @@ class Answer:
     def is_blank(self) -> bool:
         """Whether there is nothing to show and nothing to run; such an answer is never stored."""
         return not self.calls and not any(unicodedata.category(character)[0] in _VISIBLE for character in self.shown)
+
+    @property
+    def is_silence(self) -> bool:
+        """Whether the model chose to say nothing: the marker is the whole of its answer."""
+        return not self.calls and self.shown.strip() == SILENCE
+
+    def continued(self, more: Answer) -> Answer:
+        """Return the answer with what came after its cut."""
+        return Answer(
+            text=self.text + more.text,
+            calls=[*self.calls, *more.calls],
+            thinking=[*self.thinking, *more.thinking],
+            usage=more.usage,
+            reason=more.reason,
+        )
 
     def as_row(self) -> Message:
         """Return the assistant row.

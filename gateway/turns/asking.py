@@ -9,7 +9,7 @@ from loguru import logger
 
 from gateway.domain.decoration import named
 from gateway.domain.errors import ContextOverflow, Refused, ThinkingRefused
-from gateway.domain.message import Mark, Message
+from gateway.domain.message import Kind, Mark, Message, Role
 from gateway.domain.replay.pipeline import Replay
 from gateway.domain.session import Session
 from gateway.domain.turn import Turn
@@ -25,6 +25,7 @@ from gateway.turns.planning import Plan, Planner
 MOST_REFUSALS = 6
 LEAST_HISTORY = 50
 """Tokens of history below which sending half of it would help nobody."""
+GO_ON = "[context: the answer was cut off there; continue it exactly where it stops, without repeating any of it]"
 NOW = "%A %Y-%m-%d %H:%M UTC"
 """How the time is told to the model."""
 
@@ -42,11 +43,16 @@ class Asker:
         self._pictures = pictures
 
     async def ask(
-        self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec], effort: Effort
+        self, session: Session, turn: Turn, lease: Lease, specs: Sequence[ToolSpec], effort: Effort, so_far: str = ""
     ) -> Answer:
-        """Return the model's answer. Where it refuses what was sent, less of it is sent, in this turn from then on."""
+        """Return the model's answer. Where it refuses what was sent, less of it is sent, in this turn from then on.
+
+        `so_far` is the beginning of an answer that was cut off: the model is asked for what comes after it.
+        """
         while True:
             request, replay, plan = await self._request(session, turn, lease, specs, effort)
+            if so_far:
+                request = replace(request, messages=[*request.messages, *_going_on(so_far)], counted_tokens=0)
             try:
                 answer = await gather(self._model.stream(request))
             except ContextOverflow:
@@ -130,6 +136,11 @@ class Asker:
         seqs = [message.seq for message in replay.messages if _thinks(message)]
         logger.bind(rows=len(seqs)).warning("the model refused its own thinking; it is asked again without")
         await self._sessions.mark(session.id, seqs, Mark.REFUSED)
+
+
+def _going_on(so_far: str) -> Sequence[Message]:
+    """Return what is asked behind the history: not a row, since nobody said it and the answer will be one."""
+    return [Message(role=Role.ASSISTANT, content=so_far), Message(role=Role.USER, kind=Kind.NOTICE, content=GO_ON)]
 
 
 def _thinks(message: Message) -> bool:

@@ -28,7 +28,6 @@ from gateway.domain.session import Session
 from gateway.domain.turn import Turn
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
-from gateway.ports.observer import Event, Observer
 from gateway.ports.patience import until_stored
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
@@ -37,6 +36,7 @@ from gateway.turns.choosing import Choosing
 from gateway.turns.options import GatewayOptions
 from gateway.turns.planning import Plan
 from gateway.turns.summariser import NoSummary, Summariser
+from gateway.turns.telling import Teller
 
 PAGE = 1_000
 LEAST_GAIN = 0.5
@@ -50,6 +50,9 @@ class Compacted(StrEnum):
     TRIMMED = "trimmed"
     SKIPPED = "skipped"
     FAILED = "failed"
+
+
+ENDS = {Compacted.SKIPPED: "compaction skipped", Compacted.FAILED: "compaction failed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ class Compactor:
         clock: Clock,
         options: GatewayOptions,
         choosing: Choosing,
-        observer: Observer | None = None,
+        teller: Teller,
         phrases: Phrases = ENGLISH,
     ) -> None:
         self._turns = turns
@@ -103,7 +106,7 @@ class Compactor:
         self._clock = clock
         self._options = options
         self._choosing = choosing
-        self._observer = observer
+        self._teller = teller
         self._phrases = phrases
 
     async def is_due(self, session: Session, plan: Plan, made: Replay) -> bool:
@@ -128,16 +131,16 @@ class Compactor:
         """
         if effort.has_nothing_to_go:
             return Compacted.SKIPPED
-        self._tell(turn, "compacting")
-        ended = "failed"
+        self._teller.of_turn("compacting", turn)
+        ended = "compaction failed"
         try:
             usual = keep_budget(self._trigger(plan) - int(plan.fixed_tokens * plan.factor), plan.factor)
             kept = max(usual if keep is None else min(keep, usual), 1)
             outcome = await self._unless_changed(turn, lease, plan, effort, kept)
             effort.has_nothing_to_go = outcome is Compacted.SKIPPED
-            ended = outcome if outcome in (Compacted.SKIPPED, Compacted.FAILED) else "compacted"
+            ended = ENDS.get(outcome, "compacted")
         finally:
-            self._tell(turn, ended)
+            self._teller.of_turn(ended, turn)
         return outcome
 
     async def trim(self, turn: Turn, lease: Lease) -> Compacted:
@@ -173,20 +176,6 @@ class Compactor:
         session = await self._sessions.get(turn.session_id)
         before = CompactionState.read(session.compaction)
         return _Case(turn=turn, lease=lease, session=session, before=before, rows=await self._rows(session))
-
-    def _tell(self, turn: Turn, kind: str) -> None:
-        logger.info(kind)
-        if self._observer is not None:
-            route = turn.route
-            event = Event(
-                kind=kind,
-                session_key=str(turn.key),
-                channel=route.channel,
-                chat_id=route.chat_id,
-                message_id=route.reply_to or "",
-                turn_id=turn.id,
-            )
-            self._observer.emit(event)
 
     def _trigger(self, plan: Plan) -> int:
         # What may be sent at all can be less than the window: by a setting, or since a provider refused more.

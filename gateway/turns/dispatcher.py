@@ -13,7 +13,11 @@ from gateway.domain.turn import RESUME, Turn, Waiting
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, Leases, held, session_lease
 from gateway.ports.turns import Turns
+from gateway.ports.wakeups import Wakeups
+from gateway.turns.breaks import Breaks, Why
+from gateway.turns.presence import Attention
 from gateway.turns.runner import Runner
+from gateway.turns.settling import Settling
 
 
 class Dispatcher:
@@ -25,6 +29,9 @@ class Dispatcher:
         turns: Turns,
         leases: Leases,
         runner: Runner,
+        settling: Settling,
+        attention: Attention,
+        wakeups: Wakeups,
         clock: Clock,
         owner: str,
         lease_ttl: timedelta,
@@ -33,6 +40,9 @@ class Dispatcher:
         self._turns = turns
         self._leases = leases
         self._runner = runner
+        self._settling = settling
+        self._attention = attention
+        self._wakeups = wakeups
         self._clock = clock
         self._owner = owner
         self._ttl = lease_ttl
@@ -46,29 +56,44 @@ class Dispatcher:
 
     async def drive(self, session_id: str) -> None:
         """Run the session's turns until nothing is pending; return at once if another works it."""
-        async with self._slots:
-            if self._is_draining:
-                return
+        if await self._settling.is_over(session_id):
+            async with self._slots:
+                await self._drive(session_id)
+
+    async def _drive(self, session_id: str) -> None:
+        if self._is_draining:
+            return
+        try:
             lease = await self._leases.acquire(session_lease(session_id), self._owner, self._ttl)
-            if lease is None:
-                return
-            try:
+            if lease is not None:
                 async with held(self._leases, lease, self._ttl, self._clock):
                     await self._work(session_id, lease)
-            except LeaseLost:
-                logger.bind(session_id=session_id).warning(
-                    "the session is worked elsewhere now; nothing more is written"
-                )
+        except LeaseLost:
+            logger.bind(session_id=session_id).warning("the session is worked elsewhere now; nothing more is written")
+        finally:
+            self._attention.idle(session_id)
 
     async def _work(self, session_id: str, lease: Lease) -> None:
         while not self._is_draining:
-            turn = await self._begin(session_id, lease)
-            if turn is not None and turn.attempt > 1:
-                await self._run_suspect(turn, lease)
-            elif turn is not None:
-                await self._run(turn, lease)
-            elif await self._turns.release_if_idle(session_id, lease):
-                return
+            # Before the turn begins: what is asked for from then on must not be missed.
+            breaks = Breaks()
+            self._wakeups.on_signal(session_id, lambda _, breaks=breaks: breaks.ask(Why.LOOK))  # type: ignore[misc]
+            try:
+                if not await self._next(session_id, lease, breaks):
+                    return
+            finally:
+                self._wakeups.on_signal(session_id, None)
+
+    async def _next(self, session_id: str, lease: Lease, breaks: Breaks) -> bool:
+        """Run the session's next turn; return whether there may be another one for us."""
+        turn = await self._begin(session_id, lease)
+        if turn is None:
+            return not await self._turns.release_if_idle(session_id, lease)
+        if turn.attempt > 1:
+            await self._run_suspect(turn, lease, breaks)
+        else:
+            await self._run(turn, lease, breaks)
+        return await self._settling.is_over(session_id)
 
     async def _begin(self, session_id: str, lease: Lease) -> Turn | None:
         """Begin a turn; if this is cancelled while it is being stored, set it down again."""
@@ -80,7 +105,7 @@ class Dispatcher:
                 await self._set_down(turn, lease)
             raise
 
-    async def _run_suspect(self, turn: Turn, lease: Lease) -> None:
+    async def _run_suspect(self, turn: Turn, lease: Lease, breaks: Breaks) -> None:
         """Run a turn that was there when a process died, one such turn at a time.
 
         One of them may have ended the process, and those that only happened to run must not be set aside with it. While
@@ -88,17 +113,18 @@ class Dispatcher:
         """
         if not self._suspects.locked():
             async with self._suspects:
-                await self._run(turn, lease)
+                await self._run(turn, lease, breaks)
             return
         await self._set_down(turn, lease)
         async with self._suspects:
             resumed = await self._begin(turn.session_id, lease)
             if resumed is not None:
-                await self._run(resumed, lease)
+                await self._run(resumed, lease, breaks)
 
-    async def _run(self, turn: Turn, lease: Lease) -> None:
+    async def _run(self, turn: Turn, lease: Lease, breaks: Breaks) -> None:
+        self._attention.working(turn.session_id, turn.route)
         try:
-            await self._runner.run(turn, lease)
+            await self._runner.run(turn, lease, breaks)
         except asyncio.CancelledError:
             await self._set_down(turn, lease)
             raise

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from gateway.domain.errors import NotFound, TrunklineError
+from gateway.domain.busy import Busy, BusyModes
+from gateway.domain.errors import NotFound, Overfull, TrunklineError
 from gateway.domain.inbound import Inbound
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import ENGLISH, Phrases
@@ -20,10 +20,9 @@ from gateway.ports.outbox import Outbox
 from gateway.ports.policy import Policy
 from gateway.ports.sessions import NewSession, Sessions
 from gateway.ports.turns import Turns
-from gateway.ports.wakeups import Topic, Wakeups
-
-if TYPE_CHECKING:
-    from loguru import Logger
+from gateway.ports.wakeups import Signal, Topic, Wakeups
+from gateway.turns.presence import Attention
+from gateway.turns.telling import Teller
 
 NO_RESETS = ResetRule()
 
@@ -41,7 +40,11 @@ class Intake:
         policy: Policy,
         clock: Clock,
         capabilities: Mapping[str, Capabilities],
-        commands: CommandHandler | None = None,
+        attention: Attention,
+        teller: Teller,
+        modes: BusyModes,
+        max_waiting: int,
+        commands: CommandHandler,
         new_session: Callable[[Inbound], NewSession] = lambda inbound: NewSession(origin=inbound.origin),
         resets: ResetRule = NO_RESETS,
         phrases: Phrases = ENGLISH,
@@ -53,6 +56,10 @@ class Intake:
         self._policy = policy
         self._clock = clock
         self._capabilities = capabilities
+        self._attention = attention
+        self._teller = teller
+        self._modes = modes
+        self._max_waiting = max_waiting
         self._commands = commands
         self._new_session = new_session
         self._resets = resets
@@ -61,34 +68,43 @@ class Intake:
     async def __call__(self, inbound: Inbound) -> None:
         """Take one event in."""
         decision = decide(inbound, await self._policy.rules(inbound.route.channel))
-        log = logger.bind(
-            channel=inbound.route.channel, session=str(inbound.key), message=inbound.dedupe_key, kind=inbound.kind.value
-        )
         if decision.verdict is Verdict.ADMIT:
-            await self._admit(inbound, log)
+            await self._admit(inbound)
         elif decision.verdict is Verdict.PAIR:
-            log.bind(reason=decision.reason).info("not admitted")
+            self._teller.of_message("not admitted", inbound, reason=decision.reason)
             await self._tell_stranger(inbound, decision)
         else:
-            log.bind(reason=decision.reason).debug("ignored")
+            self._teller.of_message("ignored", inbound, level="DEBUG", reason=decision.reason)
 
-    async def _admit(self, inbound: Inbound, log: Logger) -> None:
-        if self._commands is not None and await self._commands.handle(inbound):
-            return
+    async def _admit(self, inbound: Inbound) -> None:
         try:
+            if await self._commands.handle(inbound):
+                self._teller.of_message("command", inbound)
+                return
             await self._reset_if_over(inbound)
-            session_id = await self._turns.accept(inbound, self._new_session(inbound))
+            session_id = await self._turns.accept(inbound, self._new_session(inbound), most_waiting=self._max_waiting)
+        except Overfull as full:
+            self._teller.of_message("overfull", inbound, level="WARNING", waiting=full.most)
+            await self._tell(inbound, self._phrases.overfull.format(most=full.most), f"overfull:{full.oldest}")
         except TrunklineError:
             raise
         except Exception:  # the supervised boundary of intake: an event we stumble over must not hold up all behind it
-            log.exception("an event could not be stored by a fault of ours, and is refused for good")
-            await self._tell_refused(inbound)
-            return
+            logger.bind(session=str(inbound.key), channel=inbound.route.channel, message=inbound.dedupe_key).exception(
+                "an event could not be stored by a fault of ours, and is refused for good"
+            )
+            await self._tell(inbound, self._phrases.failed.format(reference=inbound.dedupe_key), inbound.event_id)
+        else:
+            await self._accepted(inbound, session_id)
+
+    async def _accepted(self, inbound: Inbound, session_id: str | None) -> None:
         if session_id is None:
-            log.info("a repeat of an accepted message")
+            self._teller.of_message("duplicate", inbound)
             return
-        log.info("accepted")
+        self._teller.of_message("accepted", inbound)
+        self._attention.working(session_id, inbound.route)
         await self._wakeups.wake(Topic.SESSION, session_id)
+        if self._modes.of(inbound.key) is Busy.INTERRUPT:
+            await self._wakeups.signal(session_id, Signal.INPUT)
 
     async def _reset_if_over(self, inbound: Inbound) -> None:
         """Close a session that a rule says is over, so that this message begins another. By default no rule does."""
@@ -102,11 +118,10 @@ class Intake:
             await self._sessions.close(inbound.key, only=session.id)
             logger.bind(session=str(inbound.key)).info("the session was over; a new one begins")
 
-    async def _tell_refused(self, inbound: Inbound) -> None:
+    async def _tell(self, inbound: Inbound, text: str, about: str) -> None:
+        """Tell a person why a message is not taken; once for each thing there is to tell."""
         note = NewDelivery(
-            route=inbound.route,
-            outbound=Outbound(text=self._phrases.failed.format(reference=inbound.dedupe_key)),
-            dedupe_key=f"refused:{inbound.event_id}",
+            route=inbound.route, outbound=Outbound(text=text), dedupe_key=f"refused:{inbound.route.channel}:{about}"
         )
         if await self._outbox.enqueue([note]):
             await self._wakeups.wake(Topic.LANE, inbound.route.lane)

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from gateway.domain.busy import Busy
 from gateway.domain.resets import ResetRule
 
 SYSTEM_PROMPT = (
@@ -41,6 +42,16 @@ class GatewayOptions(BaseModel):
     """How many conversations are answered at once in one process; more wait."""
     max_rounds: Annotated[int, Field(ge=1)] = 25
     """How often the model may call tools in one turn before it must answer."""
+    turn_minutes: Annotated[float, Field(gt=0, le=1_440)] = 30
+    """How long one message may be worked on, tools and all, before it is given up with a note."""
+    busy: Busy = Busy.STEER
+    """What becomes of a message that comes while its chat is being answered: `steer` takes it into the running answer
+    after the next use of a tool, else it is answered next; `queue` always answers it next; `burst` waits until nothing
+    has come for `burst_seconds` and answers all of it at once; `interrupt` breaks off and goes on with both."""
+    burst_seconds: Annotated[float, Field(gt=0, le=60)] = 2
+    """How long a `burst` must have been quiet; after five times as long it is answered anyway."""
+    max_waiting: Annotated[int, Field(ge=1)] = 100
+    """How many messages of one chat may wait for an answer; a person is told of what is not taken any more."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20
     """How long a stopping process lets running turns finish; what is left is resumed by the next one."""
     lease_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 30

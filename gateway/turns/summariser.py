@@ -12,7 +12,7 @@ from gateway.domain.calibration import UNKNOWN_FACTOR
 from gateway.domain.compaction.fitting import fitted
 from gateway.domain.compaction.state import CompactionState, block
 from gateway.domain.compaction.summarising import INSTRUCTIONS, SUMMARY_TOKENS, accepted, chunks, question
-from gateway.domain.errors import ContextOverflow, LeaseLost, TrunklineError
+from gateway.domain.errors import ContextOverflow, LeaseLost, StopRequested, TrunklineError
 from gateway.domain.message import Message, Role
 from gateway.domain.text import last_cut
 from gateway.domain.turn import Turn
@@ -88,7 +88,7 @@ class Summariser:
                 logger.bind(pieces=len(pieces)).warning("only the newest part of a very long history is summed up")
             for piece in pieces[-MOST_PIECES:]:
                 so_far = await self._folded(asking, piece, so_far)
-        except LeaseLost:
+        except (LeaseLost, StopRequested):
             raise
         except TrunklineError as error:
             raise NoSummary(f"no summary by {model}: {error}") from error

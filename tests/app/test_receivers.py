@@ -11,6 +11,7 @@ import pytest
 from gateway.app.receivers import Receivers
 from gateway.domain.errors import AuthFailed, Unavailable
 from gateway.domain.inbound import Inbound
+from gateway.ports.channel import Channel
 from tests.clock import ManualClock, settle
 from tests.fakes import FakeChannel
 
@@ -22,7 +23,7 @@ async def nothing(inbound: Inbound) -> None:
 @asynccontextmanager
 async def running(clock: ManualClock, *channels: FakeChannel) -> AsyncIterator[Receivers]:
     by_name = {channel.name: channel for channel in channels}
-    receivers = Receivers(by_name, sink=nothing, clock=clock, random=lambda: 1.0)
+    receivers = Receivers(by_name, opened={}, sink=nothing, clock=clock, random=lambda: 1.0)
     task = asyncio.create_task(receivers.run())
     await settle()
     try:
@@ -41,7 +42,7 @@ def clock() -> ManualClock:
 async def test_every_channel_is_opened_received_from_and_closed(clock: ManualClock) -> None:
     channels = FakeChannel("one"), FakeChannel("two")
     async with running(clock, *channels) as receivers:
-        assert set(receivers.opened) == {"one", "two"}
+        assert set(receivers.health()) == {"one", "two"}
         assert all(health.receiving for health in receivers.health().values())
     assert [(channel.opened, channel.closed) for channel in channels] == [(1, 1), (1, 1)]
 
@@ -94,9 +95,12 @@ async def test_a_channel_whose_input_ends_is_told_of_and_stays_open_for_answers(
         return None
 
     channel.receive = ends  # type: ignore[method-assign]
-    receivers = Receivers({"one": channel}, sink=nothing, clock=clock, random=lambda: 1.0, ended=ended.append)
+    opened: dict[str, Channel] = {}
+    receivers = Receivers(
+        {"one": channel}, opened=opened, sink=nothing, clock=clock, random=lambda: 1.0, ended=ended.append
+    )
     await receivers.run()
     assert ended == ["one"]
-    assert set(receivers.opened) == {"one"}
+    assert set(opened) == {"one"}
     await receivers.close()
     assert channel.closed == 1

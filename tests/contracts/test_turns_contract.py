@@ -219,10 +219,11 @@ async def test_a_turn_that_waits_for_a_choice_holds_back_the_next(store: Store) 
 
 async def test_input_that_came_since_joins_the_turn(store: Store) -> None:
     turn, lease = await begun(store)
-    assert await store.turns.join(turn, lease) == ()
-    await accept(store, "and also", 2)
+    assert (await store.turns.join(turn, lease)).rows == ()
+    await accept(store, "and also", 2, route=Route("slack", "D1", reply_to="2"))
     joined = await store.turns.join(turn, lease)
-    assert [(row.text, row.turn_id) for row in joined] == [("and also", turn.id)]
+    assert [(row.text, row.turn_id) for row in joined.rows] == [("and also", turn.id)]
+    assert joined.turn.route.reply_to == "2"
     assert await texts(store, turn.session_id) == ["hi", "and also"]
     await store.turns.finish(turn, lease, [], [], None)
     assert await store.turns.begin(turn.session_id, lease) is None
@@ -256,13 +257,6 @@ async def test_due_names_sessions_with_work_and_no_holder_longest_waiting_first(
     assert turn is not None
     await clock.advance(31)
     assert waiting[1] in await store.turns.due(["slack"], 10)
-
-
-async def test_a_stop_is_asked_of_an_unfinished_turn_only(store: Store) -> None:
-    turn, lease = await begun(store)
-    assert await store.turns.request_stop(turn.session_id, "U1")
-    await store.turns.finish(turn, lease, [], [], None)
-    assert not await store.turns.request_stop(turn.session_id, "U1")
 
 
 async def test_a_deleted_sessions_turn_writes_nothing_more(store: Store) -> None:

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from gateway.domain.errors import LeaseLost, NotFound, Refused
+from gateway.domain.errors import LeaseLost, NotFound, Refused, StopRequested
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Mark, Message, Role
 from gateway.domain.origins import Origin
 from gateway.domain.titles import TitleSource
-from gateway.domain.turn import RESUME, Turn, TurnState, Usage, Waiting
+from gateway.domain.turn import RESUME, Stopping, Turn, TurnState, Usage, Waiting, stop_row
 from gateway.ports.leases import Lease, session_lease
 from gateway.ports.sessions import NewSession, SessionQuery
 from tests.clock import ManualClock
@@ -52,6 +52,13 @@ class Line:
     text: str
     event: str | None = None
     marks: set[Mark] = field(default_factory=set)
+    is_said: bool = True
+    """Whether somebody's words; that an answer was stopped is nobody's."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a person said it where everybody may see it."""
+        return self.role is Role.USER and self.is_said and not self.marks and bool(self.text)
 
 
 @dataclass
@@ -72,6 +79,10 @@ class Chat:
     origin: Origin | None = None
     pending: list[tuple[datetime, int, str, str]] = field(default_factory=list)
     """Time on the platform, arrival, event, text."""
+    stopped: set[int] = field(default_factory=set)
+    """The arrivals of what was stopped while it waited."""
+    is_stopped: bool = False
+    """Whether its turn was asked to stop."""
     turn: Turn | None = None
     waits_for: str | None = None
     lease: Lease | None = None
@@ -80,20 +91,20 @@ class Chat:
         self.last_seq += 1
         self.lines[self.last_seq] = line
         self.updated_at = now
-        if self.title_source is TitleSource.NONE and line.role is Role.USER and not line.marks and line.text:
+        if self.title_source is TitleSource.NONE and line.is_asked:
             self.title, self.title_source = line.text, TitleSource.FIRST_LINE
 
     def retitle(self) -> None:
         """What is hidden or gone is no title, unless somebody wrote it."""
         if self.title_source > TitleSource.FIRST_LINE:
             return
-        asked = (line.text for line in self.lines.values() if line.role is Role.USER and not line.marks and line.text)
+        asked = (line.text for line in self.lines.values() if line.is_asked)
         self.title = next(asked, "")
         self.title_source = TitleSource.FIRST_LINE if self.title else TitleSource.NONE
 
     @property
     def preview(self) -> str:
-        visible = [line for line in self.lines.values() if not line.marks and line.text]
+        visible = [line for line in self.lines.values() if not line.marks and line.text and line.is_said]
         for role in (Role.USER, Role.ASSISTANT):
             for line in visible:
                 if line.role is role:
@@ -147,10 +158,15 @@ class Verbs(RuleBasedStateMachine):
         return chat
 
     has_chats = precondition(lambda self: self.chats)
-    has_running = precondition(lambda self: any(chat.turn and not chat.waits_for for chat in self.chats))
+    has_running = precondition(
+        lambda self: any(chat.turn and not chat.waits_for and not chat.is_stopped for chat in self.chats)
+    )
+    has_stopped = precondition(
+        lambda self: any(chat.turn and not chat.waits_for and chat.is_stopped for chat in self.chats)
+    )
 
-    def running(self, pick: int) -> tuple[Chat, Turn, Lease]:
-        running = [chat for chat in self.chats if chat.turn and not chat.waits_for]
+    def running(self, pick: int, *, stopped: bool = False) -> tuple[Chat, Turn, Lease]:
+        running = [chat for chat in self.chats if chat.turn and not chat.waits_for and chat.is_stopped == stopped]
         chat = running[pick % len(running)]
         self.touched.add(chat.id)
         assert chat.turn is not None
@@ -187,16 +203,18 @@ class Verbs(RuleBasedStateMachine):
         self.accepted[event] = False
         self.opened(key, id).pending.append((at, self.arrivals, f"{key.channel}/msg:{n}", text))
 
-    def claimed(self, chat: Chat) -> list[str]:
+    def claimed(self, chat: Chat, *, only_stopped: bool = False) -> list[str]:
         """Move what is pending into the model's rows; return the texts that became rows."""
         known = {line.event for line in (*chat.lines.values(), *chat.attic.values())}
+        taken = sorted(one for one in chat.pending if not only_stopped or one[1] in chat.stopped)
         added = []
-        for _, _, event, text in sorted(chat.pending):
+        for _, arrival, event, text in taken:
             self.done(event)
+            chat.stopped.discard(arrival)
             if event not in known:
                 chat.add(Line(Role.USER, text, event), self.clock.now())
                 added.append(text)
-        chat.pending.clear()
+        chat.pending = [one for one in chat.pending if one not in taken]
         return added
 
     def done(self, event: str) -> None:
@@ -213,11 +231,13 @@ class Verbs(RuleBasedStateMachine):
         turn = self.run(self.store.turns.begin(chat.id, chat.lease))
         if chat.turn is None:
             first = chat.last_seq + 1
+            is_stopped = all(arrival in chat.stopped for _, arrival, _, _ in chat.pending)
             assert (turn is not None) == bool(self.claimed(chat))
             if turn is not None:
                 assert (turn.attempt, turn.first_seq, turn.key) == (1, first, chat.key)
-                chat.turn = turn
-        elif chat.waits_for in (None, RESUME):
+                assert (turn.stop_requested_by == "U1") == is_stopped
+                chat.turn, chat.is_stopped = turn, is_stopped
+        elif chat.waits_for in (None, RESUME) or chat.is_stopped:
             assert turn is not None
             died = chat.waits_for is None
             assert (turn.id, turn.attempt) == (chat.turn.id, chat.turn.attempt + died)
@@ -229,8 +249,8 @@ class Verbs(RuleBasedStateMachine):
     @rule(pick=picks)
     def join(self, pick: int) -> None:
         chat, turn, lease = self.running(pick)
-        rows = self.run(self.store.turns.join(turn, lease))
-        assert [row.text for row in rows] == self.claimed(chat)
+        joined = self.run(self.store.turns.join(turn, lease))
+        assert [row.text for row in joined.rows] == self.claimed(chat)
 
     @has_running
     @rule(pick=picks, said=answers, with_usage=st.booleans())
@@ -252,8 +272,44 @@ class Verbs(RuleBasedStateMachine):
     @rule(pick=picks, outcome=st.sampled_from([TurnState.FAILED, TurnState.STOPPED, TurnState.SET_ASIDE]))
     def fail(self, pick: int, outcome: TurnState) -> None:
         chat, turn, lease = self.running(pick)
+        self.fail_it(chat, turn, lease, outcome)
+
+    def fail_it(self, chat: Chat, turn: Turn, lease: Lease, outcome: TurnState) -> None:
         self.run(self.store.turns.fail(turn, lease, outcome, []))
+        if outcome is TurnState.STOPPED:
+            self.claimed(chat, only_stopped=True)
+            chat.add(Line(Role.USER, stop_row().text, is_said=False), self.clock.now())
+        elif outcome is TurnState.SET_ASIDE:
+            for seq, line in chat.lines.items():
+                if seq >= turn.first_seq:
+                    line.marks.add(Mark.SET_ASIDE)
+            chat.retitle()
         self.end(chat, turn, lease)
+
+    @has_stopped
+    @rule(pick=picks, said=answers)
+    def write_although_stopped(self, pick: int, said: Sequence[str]) -> None:
+        _, turn, lease = self.running(pick, stopped=True)
+        turns = self.store.turns
+        for write in (
+            turns.join(turn, lease),
+            turns.append_round(turn, lease, spoken(said), None),
+            turns.finish(turn, lease, spoken(said), [], None),
+            turns.fail(turn, lease, TurnState.FAILED, []),
+            turns.suspend(turn, lease, Waiting(reason="choice")),
+        ):
+            with pytest.raises(StopRequested):
+                self.run(write)
+
+    @has_stopped
+    @rule(pick=picks, outcome=st.sampled_from([TurnState.STOPPED, TurnState.STOPPED, TurnState.SET_ASIDE, RESUME]))
+    def obey(self, pick: int, outcome: TurnState | str) -> None:
+        chat, turn, lease = self.running(pick, stopped=True)
+        if isinstance(outcome, TurnState):
+            self.fail_it(chat, turn, lease, outcome)
+        else:
+            self.run(self.store.turns.suspend(turn, lease, Waiting(reason=RESUME)))
+            chat.waits_for = RESUME
 
     @has_running
     @rule(pick=picks, reason=st.sampled_from([RESUME, "choice"]))
@@ -266,7 +322,14 @@ class Verbs(RuleBasedStateMachine):
     @rule(pick=picks)
     def request_stop(self, pick: int) -> None:
         chat = self.chat(pick)
-        assert self.run(self.store.turns.request_stop(chat.id, "U1")) == (chat.turn is not None)
+        arrivals = {arrival for _, arrival, _, _ in chat.pending}
+        has_work = chat.turn is not None or bool(arrivals - chat.stopped)
+        found = self.run(self.store.turns.request_stop(chat.id, "U1"))
+        assert found is (Stopping.REQUESTED if has_work else Stopping.NOTHING)
+        chat.stopped = arrivals
+        chat.is_stopped = chat.turn is not None
+        backlog = self.run(self.store.turns.backlog(chat.id))
+        assert (backlog.count, backlog.stopped) == (len(arrivals), len(arrivals))
 
     @rule(key=keys, text=texts, n=st.integers(20, 999), said=answers)
     def talk(self, key: SessionKey, text: str, n: int, said: Sequence[str]) -> None:
@@ -277,8 +340,9 @@ class Verbs(RuleBasedStateMachine):
             place = self.chats.index(chat)
             self.begin(place)
             if chat.turn is not None and not chat.waits_for:
-                running = [chat for chat in self.chats if chat.turn and not chat.waits_for]
-                self.finish(running.index(chat), said)
+                running = [one for one in self.chats if one.turn and not one.waits_for and not one.is_stopped]
+                if chat in running:
+                    self.finish(running.index(chat), said)
 
     def say(self, chat: Chat, said: Sequence[str]) -> None:
         for text in said:
@@ -286,6 +350,7 @@ class Verbs(RuleBasedStateMachine):
 
     def end(self, chat: Chat, turn: Turn, lease: Lease) -> None:
         chat.turn = chat.waits_for = None
+        chat.is_stopped = False
         self.ended.append((turn, lease))
 
     @precondition(lambda self: self.ended)
@@ -302,7 +367,8 @@ class Verbs(RuleBasedStateMachine):
         held = [chat for chat in self.chats if chat.lease]
         chat = held[pick % len(held)]
         assert chat.lease is not None
-        has_work = chat.waits_for in (None, RESUME) if chat.turn else bool(chat.pending)
+        may_go_on = chat.waits_for in (None, RESUME) or chat.is_stopped
+        has_work = may_go_on if chat.turn else bool(chat.pending)
         assert self.run(self.store.turns.release_if_idle(chat.id, chat.lease)) == (not has_work)
         if not has_work:
             with pytest.raises(LeaseLost):

@@ -10,30 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.turning import Turning
+from gateway.domain.busy import BusyModes
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
-from gateway.domain.phrases import ENGLISH
 from gateway.domain.policy import ANYONE, Rules
 from gateway.media.files import FileMedia
 from gateway.ports.channel import Capabilities, Channel
 from gateway.ports.media import Media
+from gateway.ports.observer import Event, EventFilter, Observer
 from gateway.ports.policy import Policy
 from gateway.ports.tools import Tools
-from gateway.sessions.manager import SessionManager
 from gateway.store import Store
 from gateway.tools.none import NoTools
-from gateway.turns.asking import Asker
-from gateway.turns.choosing import Choosing
-from gateway.turns.compacting import Compactor
 from gateway.turns.dispatcher import Dispatcher
-from gateway.turns.intake import Intake
 from gateway.turns.options import GatewayOptions
-from gateway.turns.pictures import Pictures
-from gateway.turns.planning import Planner
 from gateway.turns.profile import Profile
-from gateway.turns.reopening import WithMedia
-from gateway.turns.runner import Runner
-from gateway.turns.summariser import Summariser
 from gateway.wakeups.local import LocalWakeups
 from tests.clock import ManualClock
 from tests.fakes import FakeModel
@@ -52,6 +44,20 @@ class OneRule(Policy):
         return self.current
 
 
+class Listening(Observer):
+    """Puts every event into a list."""
+
+    def __init__(self, heard: list[Event]) -> None:
+        self._heard = heard
+
+    def emit(self, event: Event) -> None:
+        self._heard.append(event)
+
+    async def follow(self, after_id: int | None, filter: EventFilter) -> AsyncIterator[Event]:
+        for event in self._heard:
+            yield event
+
+
 @dataclass
 class Rig:
     """Everything between a channel's event and its outbox."""
@@ -66,82 +72,46 @@ class Rig:
     options: GatewayOptions = field(default_factory=lambda: GatewayOptions(system_prompt="Be brief."))
     tools: Tools = field(default_factory=NoTools)
 
+    modes: BusyModes = field(default_factory=BusyModes)
+
     def __post_init__(self) -> None:
         self.wakeups = LocalWakeups(self.clock)
         self.capabilities = {"slack": Capabilities(private_notes=True), "telegram": Capabilities()}
-        self.intake = Intake(
-            sessions=self.store.sessions,
-            turns=self.store.turns,
-            outbox=self.store.outbox,
-            wakeups=self.wakeups,
-            policy=self.policy,
-            clock=self.clock,
-            capabilities=self.capabilities,
-        )
+        self.events: list[Event] = []
+        self.build()
+
+    def build(self) -> None:
+        """Wire everything anew, after something of it was changed."""
+        self.intake = self.turning.intake(self.policy, self.capabilities)
         self.dispatcher = self.new_dispatcher("one")
+
+    @property
+    def turning(self) -> Turning:
+        """The parts as the gateway wires them."""
+        return Turning(
+            store=self.store,
+            model=self.model,
+            count=count_words,
+            clock=self.clock,
+            wakeups=self.wakeups,
+            channels=self.channels,
+            media=self.media,
+            most_bytes=10_000,
+            tools=self.tools,
+            options=self.options,
+            profiles=lambda session: Profile(model="fake:one", system_prompt=self.options.system_prompt),
+            owners=lambda channel: self.owners,
+            observer=Listening(self.events),
+            modes=self.modes,
+        )
 
     def new_dispatcher(self, owner: str, *, max_concurrent: int = 8) -> Dispatcher:
         """Return the dispatcher of another process on the same store."""
-        pictures = Pictures(
-            sessions=self.store.sessions,
-            turns=self.store.turns,
-            media=self.media,
-            channels=self.channels,
-            clock=self.clock,
-            most_bytes=10_000,
-        )
-        sessions = SessionManager(self.store.sessions, count_words)
-        planner = Planner(
-            turns=self.store.turns,
-            model=self.model,
-            profiles=lambda session: Profile(model="fake:one", system_prompt=self.options.system_prompt),
-            count=count_words,
-            options=self.options,
-        )
-        choosing = Choosing(
-            turns=self.store.turns,
-            sessions=self.store.sessions,
-            clock=self.clock,
-            options=self.options,
-            owners=lambda channel: self.owners,
-            phrases=ENGLISH,
-        )
-        compactor = Compactor(
-            turns=self.store.turns,
-            sessions=sessions,
-            summariser=Summariser(
-                turns=self.store.turns,
-                model=self.model,
-                count=count_words,
-                clock=self.clock,
-                chosen=self.options.compaction_model,
-            ),
-            count=count_words,
-            clock=self.clock,
-            options=self.options,
-            choosing=choosing,
-        )
-        runner = Runner(
-            turns=self.store.turns,
-            sessions=sessions,
-            outbox=self.store.outbox,
-            choosing=choosing,
-            asker=Asker(sessions=sessions, model=self.model, planner=planner, pictures=pictures, compactor=compactor),
-            pictures=pictures,
-            tools=WithMedia(self.tools, self.media),
-            wakeups=self.wakeups,
-            clock=self.clock,
-            options=self.options,
-        )
-        return Dispatcher(
-            turns=self.store.turns,
-            leases=self.store.leases,
-            runner=runner,
-            clock=self.clock,
-            owner=owner,
-            lease_ttl=timedelta(seconds=30),
-            max_concurrent=max_concurrent,
-        )
+        return self.turning.dispatcher(owner, lease_ttl=timedelta(seconds=30), max_concurrent=max_concurrent)
+
+    def told(self) -> list[str]:
+        """The kinds of the events so far, in order."""
+        return [event.kind for event in self.events]
 
     async def say(self, text: str, n: int, *, route: Route = ROUTE) -> str:
         """Let a message in and return the id of its session."""

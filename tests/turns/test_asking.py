@@ -167,7 +167,7 @@ async def test_a_picture_of_another_conversation_cannot_be_opened(rig: Rig) -> N
     session_id = await with_picture(rig, 1)
     ref = (await rig.rows(session_id))[0].media[0].ref
     other = replace(ROUTE, chat_id="D2")
-    for arguments in (f'{{"ref": "{ref}"}}', '{"ref": 5}', "{", "[]"):
+    for arguments in (f'{{"ref": "{ref}"}}', '{"ref": 5}', "{}", '{"ref": null}'):
         rig.model.steps = [[ToolCallRequested("c1", "open_media", arguments)]]
         await rig.turn("show me", hash(arguments), route=other)
         assert rig.model.requests[-1].tail.pictures == []
@@ -190,7 +190,7 @@ async def test_a_person_sees_no_thinking_and_no_echo_of_our_lines(rig: Rig) -> N
 
 
 async def test_an_answer_of_nothing_but_machinery_is_an_empty_one(rig: Rig) -> None:
-    rig.model.steps = ["<think>what do they want</think>\n[image: plan.png · ref m_3f2a]"]
+    rig.model.steps = ["<think>what do they want</think>\n[image: plan.png · ref m_3f2a]"] * 2
     session_id = await rig.turn("show", 1)
     assert [row.text for row in await rig.rows(session_id)] == ["show"]
     assert len(await rig.sent()) == 1

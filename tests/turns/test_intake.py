@@ -92,7 +92,7 @@ async def test_an_event_we_stumble_over_is_refused_for_good_and_its_sender_told(
     """Case E14: an event that can never be stored must not hold up all that come after it."""
     accept = rig.store.turns.accept
 
-    async def stumbles(inbound: Inbound, new: NewSession) -> str | None:
+    async def stumbles(inbound: Inbound, new: NewSession, **_: object) -> str | None:
         if inbound.text == "poison":
             raise ZeroDivisionError
         return await accept(inbound, new)
@@ -106,7 +106,7 @@ async def test_an_event_we_stumble_over_is_refused_for_good_and_its_sender_told(
 
 
 async def test_an_event_that_cannot_be_stored_at_the_moment_must_come_again(rig: Rig) -> None:
-    async def full(inbound: Inbound, new: NewSession) -> str | None:
+    async def full(inbound: Inbound, new: NewSession, **_: object) -> str | None:
         raise Unavailable("disk full")
 
     rig.store.turns.accept = full  # type: ignore[method-assign]

@@ -9,7 +9,6 @@ import pytest
 
 from gateway.domain.resets import ResetRule
 from gateway.ports.sessions import SessionQuery
-from gateway.turns.intake import Intake
 from tests.stores import ROUTE, message
 from tests.turns.conftest import Rig
 
@@ -43,16 +42,8 @@ def test_a_rule_says_whether_a_session_is_over(rule: ResetRule, last: datetime, 
 
 
 async def test_after_a_silence_a_new_session_begins_and_the_old_one_stays_listed(rig: Rig) -> None:
-    rig.intake = Intake(
-        sessions=rig.store.sessions,
-        turns=rig.store.turns,
-        outbox=rig.store.outbox,
-        wakeups=rig.wakeups,
-        policy=rig.policy,
-        clock=rig.clock,
-        capabilities=rig.capabilities,
-        resets=ResetRule(idle=timedelta(hours=1)),
-    )
+    rig.options = rig.options.model_copy(update={"reset_idle_minutes": 60})
+    rig.build()
     first = await rig.turn("remember me", 1)
     await rig.clock.advance(3000)
     assert await rig.turn("and me", 2) == first

@@ -109,10 +109,10 @@ async def test_an_answer_that_a_filter_ended_is_no_answer(rig: Rig) -> None:
 
 
 async def test_an_answer_that_was_cut_off_says_so_to_the_person_only(rig: Rig) -> None:
-    rig.model.steps = [("once upon a", FinishReason.LENGTH)]
+    rig.model.steps = [(piece, FinishReason.LENGTH) for piece in ("once", " upon", " a", " time")]
     session_id = await rig.turn("tell me a story", 1)
-    assert await rig.texts(session_id) == ["tell me a story", "once upon a"]
-    assert await rig.sent() == [f"once upon a\n\n{ENGLISH.cut_off}"]
+    assert await rig.texts(session_id) == ["tell me a story", "once upon a time"]
+    assert await rig.sent() == [f"once upon a time\n\n{ENGLISH.cut_off}"]
 
 
 async def test_a_history_the_model_finds_too_large_is_halved_once(rig: Rig) -> None:
@@ -173,7 +173,8 @@ async def test_a_stop_while_a_turn_is_being_begun_does_not_count_as_a_crash(rig:
 
 async def test_a_null_answer_and_an_error_never_become_the_bots_words(rig: Rig) -> None:
     """Case A11: a provider answers null, then fails, then answers; no later request holds anything but real words."""
-    rig.model.steps = ["", " \u200b\ufeff ", Unavailable("502 Bad Gateway"), "well again"]
+    blank = " \u200b\ufeff "
+    rig.model.steps = ["", blank, blank, "", Unavailable("502 Bad Gateway"), "well again"]
     for n in range(4):
         session_id = await rig.turn(f"q{n}", n)
     assert [m.text for m in rig.model.requests[-1].messages] == ["q0\n\nq1\n\nq2\n\nq3"]
@@ -304,7 +305,7 @@ class Adder(Tools):
 async def test_rounds_of_tools_are_stored_as_they_finish(rig: Rig) -> None:
     tools = Adder()
     rig = Rig(rig.store, rig.clock, rig.model, rig.policy, rig.media, tools=tools)
-    calls = [ToolCallRequested("c1", "add", "2+3"), ToolCallRequested("c2", "add", "1+4")]
+    calls = [ToolCallRequested(id, "add", "{}") for id in ("c1", "c2")]
     rig.model.steps = [calls, "it is five"]
     session_id = await rig.turn("add", 1)
     rows = await rig.rows(session_id)

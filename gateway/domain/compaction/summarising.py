@@ -99,6 +99,8 @@ def rendered(rows: Sequence[Message]) -> Iterator[str]:
 def _lines(row: Message) -> Iterator[str]:
     if row.kind is Kind.ANNOUNCEMENT and row.role in (Role.USER, Role.ASSISTANT):
         yield f"report: {one_line(announced(row))}"
+    elif row.role is Role.USER and row.kind is Kind.INTERRUPTED:
+        yield "user: (stopped the answer to that)"
     elif row.role is Role.USER:
         if words := written(row):
             yield f"{_speaker(row)}: {neutral(words)}"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from channels.slack.adapter import SlackChannel
-from gateway.domain.errors import Gone, NotDone, Unavailable
+from gateway.domain.errors import AuthFailed, Gone, NotDone, Unavailable, Unknown
 from gateway.domain.inbound import Inbound, InboundKind
 from gateway.domain.keys import Route
 from gateway.domain.message import Sender
@@ -178,11 +178,21 @@ async def test_the_status_of_a_thread_is_shown_and_cleared(
     assert slack.world.statuses == {("C0GENERAL", thread.thread): ""}
 
 
-@pytest.mark.parametrize("fault", [limited(), broken(), lost(), refused("missing_scope"), refused("invalid_auth")])
-async def test_a_status_that_cannot_be_shown_is_no_error(
-    slack: SlackServer, channel: SlackChannel, thread: Route, fault: SlackFault
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (limited(), NotDone),
+        (broken(), Unknown),
+        (lost(), Unknown),
+        (refused("missing_scope"), AuthFailed),
+        (refused("invalid_auth"), AuthFailed),
+    ],
+)
+async def test_a_status_that_cannot_be_shown_is_told_of_as_a_post_is(
+    slack: SlackServer, channel: SlackChannel, thread: Route, fault: SlackFault, error: type[Exception]
 ) -> None:
     slack.fail_next(fault, "assistant.threads.setStatus")
-    await channel.presence(thread, Presence.WORKING)
+    with pytest.raises(error):
+        await channel.presence(thread, Presence.WORKING)
     await channel.presence(DM, Presence.WORKING)
     assert len(slack.called("assistant.threads.setStatus")) == 1

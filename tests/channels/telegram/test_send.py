@@ -105,14 +105,16 @@ async def test_entities_that_telegram_refuses_may_pass_as_plain_text(channel: Te
     assert (caught.value.formatting, caught.value.fatal) == (True, False)
 
 
-async def test_typing_is_shown_and_its_failure_is_none(telegram: TelegramServer, channel: TelegramChannel) -> None:
+async def test_typing_is_shown_and_a_limit_of_it_is_told(telegram: TelegramServer, channel: TelegramChannel) -> None:
     await channel.presence(DIRECT, Presence.WORKING)
     await channel.presence(DIRECT, Presence.IDLE)
     assert telegram.chats.typing == [(42, None)]
-    for broken in Trouble:
-        telegram.fail(broken, method="sendChatAction")
+    telegram.fail(Trouble.LIMITED, method="sendChatAction", retry_after=7)
+    with pytest.raises(NotDone) as caught:
         await channel.presence(DIRECT, Presence.WORKING)
-    await channel.presence(Route("tg", "nowhere"), Presence.WORKING)
+    assert caught.value.retry_after == 7
+    with pytest.raises(NotDone):
+        await channel.presence(Route("tg", "nowhere"), Presence.WORKING)
 
 
 async def test_a_pressed_button_is_acknowledged(telegram: TelegramServer, clock: SkippingClock) -> None:

@@ -164,6 +164,7 @@ CREATE TABLE turns (
     updated_at INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX turns_unfinished ON turns (session_id) WHERE state IN ('running', 'waiting');
+CREATE INDEX turns_set_aside ON turns (started_at) WHERE state = 'set aside';
 
 CREATE TABLE inbox (
     arrival INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -174,6 +175,7 @@ CREATE TABLE inbox (
     state TEXT NOT NULL,
     sent_at INTEGER NOT NULL,
     accepted_at INTEGER NOT NULL,
+    stopped_by TEXT,
     tokens INTEGER NOT NULL,
     body TEXT,
     UNIQUE (channel, dedupe_key)

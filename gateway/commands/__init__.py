@@ -1,0 +1,1 @@
+"""What people say to the gateway and not to the model."""

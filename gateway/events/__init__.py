@@ -1,0 +1,1 @@
+"""Events: what the gateway does, told as it happens."""

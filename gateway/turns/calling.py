@@ -1,0 +1,72 @@
+"""Running the calls of one round, side by side; whatever happens, each of them has a result in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from loguru import logger
+
+from gateway.domain.legality import interrupted
+from gateway.domain.message import Message, Role, ToolCall
+from gateway.ports.tools import ToolContext, ToolResult, Tools
+
+MOST_AT_ONCE = 8
+NO_OBJECT = "The arguments are not a JSON object, so the tool was not run."
+FAILED = "The tool failed; whether it took effect is not known."
+
+
+class Calling:
+    """The calls of one answer, in the order in which the model asked for them."""
+
+    def __init__(self, tools: Tools, calls: Sequence[ToolCall], context: ToolContext) -> None:
+        self._tools = tools
+        self._calls = calls
+        self._context = context
+        self._results: dict[int, ToolResult] = {}
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def run(self) -> None:
+        """Run them all; if this is broken off, those that run are cancelled, and what is done is kept."""
+        async with asyncio.TaskGroup() as group:
+            for place, call in enumerate(self._calls):
+                group.create_task(self._run(place, call), name=f"tool {call.name}")
+
+    def rows(self) -> Sequence[Message]:
+        """Return a row for each call: its result, or that it was interrupted."""
+        return [self._row(place, call) for place, call in enumerate(self._calls)]
+
+    def _row(self, place: int, call: ToolCall) -> Message:
+        result = self._results.get(place)
+        if result is None:
+            return interrupted(call)
+        return Message(role=Role.TOOL, content=result.text, tool_call_id=call.id, name=call.name, media=result.media)
+
+    async def _run(self, place: int, call: ToolCall) -> None:
+        async with self._slots:
+            self._results[place] = await self._result(call)
+
+    async def _result(self, call: ToolCall) -> ToolResult:
+        if not _is_object(call.arguments):
+            return ToolResult(text=NO_OBJECT, is_error=True)
+        try:
+            return await self._tools.call(call, self._context)
+        except Exception:  # the supervised boundary of a tool: its fault is a result, and no end of the turn
+            logger.bind(tool=call.name).exception("a tool failed by a fault of ours")
+            return ToolResult(text=FAILED, is_error=True)
+
+
+def unanswered(rows: Sequence[Message]) -> Sequence[Message]:
+    """Return a row for each call that has no result, as a process that died over its tools leaves them."""
+    # Only the newest round can be without results; ids of calls may come again from one round to the next.
+    start = next((place for place in range(len(rows) - 1, -1, -1) if rows[place].tool_calls), len(rows))
+    answered = {row.tool_call_id for row in rows[start:] if row.role is Role.TOOL}
+    return [interrupted(call) for row in rows[start : start + 1] for call in row.tool_calls if call.id not in answered]
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments or "{}"), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,128 @@
+"""How turns end: each in one transaction, with what a person is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gateway.domain.errors import AuthFailed, Filtered, StopRequested, TrunklineError, Unavailable
+from gateway.domain.message import Message
+from gateway.domain.outbound import NewDelivery, Outbound
+from gateway.domain.phrases import Phrases
+from gateway.domain.turn import Turn, TurnState, Usage
+from gateway.ports.clock import Clock
+from gateway.ports.leases import Lease
+from gateway.ports.model import FinishReason
+from gateway.ports.patience import until_stored
+from gateway.ports.turns import Turns
+from gateway.ports.wakeups import Topic, Wakeups
+from gateway.turns.answer import Answer
+from gateway.turns.breaks import Broken
+from gateway.turns.run import Run
+from gateway.turns.telling import Teller
+
+
+class TooManyRounds(TrunklineError):
+    """The model called tools in every round that it was allowed."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(f"expected an answer within {rounds} rounds of tools, got more calls")
+        self.rounds = rounds
+
+
+class Endings:
+    """Writes the ends of turns; holds nothing between them."""
+
+    def __init__(
+        self, *, turns: Turns, wakeups: Wakeups, clock: Clock, phrases: Phrases, teller: Teller, titles: bool
+    ) -> None:
+        self._turns = turns
+        self._wakeups = wakeups
+        self._clock = clock
+        self._phrases = phrases
+        self._teller = teller
+        self._titles = titles
+
+    async def answered(self, run: Run, answer: Answer) -> None:
+        """End in an answer, or in the silence that the model chose."""
+        turn, row, usage = run.turn, answer.as_row(), answer.usage
+        deliveries = [] if answer.is_silence else [delivery(turn, "answer", self._shown(answer))]
+        await until_stored(lambda: self._turns.finish(turn, run.lease, [row], deliveries, usage), self._clock)
+        await self._wakeups.wake(Topic.LANE, turn.route.lane)
+        if self._titles:
+            await self._wakeups.wake(Topic.TITLE, turn.session_id)
+        self._teller.of_turn("finished", turn, is_silent=answer.is_silence, **_spent(usage))
+
+    async def unanswered(self, run: Run) -> None:
+        """End where nothing was said that wants an answer."""
+        await until_stored(lambda: self._turns.finish(run.turn, run.lease, [], [], None), self._clock)
+        await self._wakeups.wake(Topic.LANE, run.turn.route.lane)
+        self._teller.of_turn("finished", run.turn, is_silent=True)
+
+    async def failed(self, run: Run, error: Exception) -> None:
+        """End with one note; the log has the cause. A stop that was asked for meanwhile is obeyed instead."""
+        phrase = self._phrase(error)
+        try:
+            await self._fail(run.turn, run.lease, TurnState.FAILED, phrase, run.unstored(), run.usage)
+        except StopRequested:
+            await self.stopped(run)
+            return
+        about = {"why": type(error).__name__, "reference": run.turn.id[:8]}
+        self._teller.of_turn("failed", run.turn, level="ERROR", cause=str(error), **about)
+
+    async def stopped(self, run: Run) -> None:
+        """End because somebody asked for it, and say what becomes of the messages that waited."""
+        waiting = (await self._turns.backlog(run.turn.session_id)).stopped
+        phrase = self._phrases.stopped_waiting if waiting else self._phrases.stopped
+        await self._fail(run.turn, run.lease, TurnState.STOPPED, phrase, run.unstored(), run.usage)
+        self._teller.of_turn("stopped", run.turn, by=run.turn.stop_requested_by, waiting=waiting)
+
+    async def set_aside(self, turn: Turn, lease: Lease) -> None:
+        """End a turn that ended the process too often; its rows are not replayed any more."""
+        await self._fail(turn, lease, TurnState.SET_ASIDE, self._phrases.set_aside)
+        self._teller.of_turn("set aside", turn, level="ERROR", attempts=turn.attempt - 1, reference=turn.id[:8])
+
+    async def _fail(
+        self,
+        turn: Turn,
+        lease: Lease,
+        outcome: TurnState,
+        phrase: str,
+        rows: Sequence[Message] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        note = delivery(turn, "note", phrase.format(reference=turn.id[:8]))
+        await until_stored(lambda: self._turns.fail(turn, lease, outcome, [note], rows=rows, usage=usage), self._clock)
+        await self._wakeups.wake(Topic.LANE, turn.route.lane)
+
+    def _shown(self, answer: Answer) -> str:
+        is_cut = answer.reason is FinishReason.LENGTH
+        return f"{answer.shown}\n\n{self._phrases.cut_off}" if is_cut else answer.shown
+
+    def _phrase(self, error: Exception) -> str:
+        """Return the sentence for an error, with the place of its reference still open."""
+        if isinstance(error, Unavailable | AuthFailed):
+            return self._phrases.unavailable
+        if isinstance(error, TooManyRounds):
+            return self._phrases.too_many_rounds.replace("{rounds}", str(error.rounds))
+        if isinstance(error, Broken):
+            return self._phrases.too_long
+        return self._phrases.filtered if isinstance(error, Filtered) else self._phrases.failed
+
+
+def delivery(turn: Turn, what: str, text: str) -> NewDelivery:
+    """Return a delivery of the turn; `what` names it within the turn, so that a repeat is none."""
+    return NewDelivery(
+        route=turn.route,
+        outbound=Outbound(text=text),
+        dedupe_key=f"turn:{turn.id}:{what}",
+        session_id=turn.session_id,
+        turn_id=turn.id,
+    )
+
+
+def _spent(usage: Usage | None) -> Mapping[str, Any]:
+    if usage is None:
+        return {}
+    names = ("input_tokens", "cached_tokens", "output_tokens")
+    return {name: getattr(usage, name) for name in names}

@@ -1,0 +1,61 @@
+"""Telling what happens to a message and its turn: to the log, and to whoever observes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loguru import logger
+
+from gateway.domain.inbound import Inbound
+from gateway.domain.origins import origin_label
+from gateway.domain.turn import Turn
+from gateway.ports.observer import Event, Observer
+
+
+class Teller:
+    """Says each thing once, with everything that names the place it happened in."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def of_message(self, kind: str, inbound: Inbound, *, level: str = "INFO", **details: Any) -> None:
+        """Tell what became of a message that came in."""
+        route = inbound.route
+        event = Event(
+            kind=kind,
+            session_key=str(inbound.key),
+            channel=route.channel,
+            chat_id=route.chat_id,
+            message_id=inbound.dedupe_key,
+            origin_label=origin_label(inbound.origin) if inbound.origin else "",
+            details=details,
+        )
+        self._tell(f"message {kind}", level, event)
+
+    def of_turn(self, kind: str, turn: Turn, *, level: str = "INFO", cause: str = "", **details: Any) -> None:
+        """Tell what a turn does; `cause` is for the log alone, which redacts it."""
+        route = turn.route
+        event = Event(
+            kind=kind,
+            session_key=str(turn.key),
+            channel=route.channel,
+            chat_id=route.chat_id,
+            message_id=route.reply_to or "",
+            turn_id=turn.id,
+            origin_label=turn.origin_label,
+            details=details,
+        )
+        self._tell(f"turn {kind}", level, event, cause)
+
+    def _tell(self, what: str, level: str, event: Event, cause: str = "") -> None:
+        about = {
+            "session": event.session_key,
+            "channel": event.channel,
+            "chat": event.chat_id,
+            "message": event.message_id,
+            "turn": event.turn_id,
+            "origin": event.origin_label,
+            "error": cause,
+        }
+        logger.bind(**{name: value for name, value in about.items() if value}, **event.details).log(level, what)
+        self._observer.emit(event)
