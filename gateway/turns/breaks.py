@@ -7,7 +7,7 @@ comes late, twice or for a turn that is over does no harm, and one that is lost 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from enum import IntEnum
 from typing import TypeVar
@@ -65,7 +65,7 @@ class Breaks:
         finally:
             self._step = None
 
-    async def within(self, work: Awaitable[T]) -> T:
+    async def within(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do one piece of work as a step of its own."""
         async with self.step():
-            return await work
+            return await work()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loguru import logger
 
@@ -14,6 +15,7 @@ from gateway.ports.tools import ToolContext, ToolResult, Tools
 
 MOST_AT_ONCE = 8
 NO_OBJECT = "The arguments are not a JSON object, so the tool was not run."
+NOT_RUN = "The tool was not run, since something else came in between."
 FAILED = "The tool failed; whether it took effect is not known."
 
 
@@ -24,6 +26,7 @@ class Calling:
         self._tools = tools
         self._calls = calls
         self._context = context
+        self._begun: set[int] = set()
         self._results: dict[int, ToolResult] = {}
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
 
@@ -40,11 +43,13 @@ class Calling:
     def _row(self, place: int, call: ToolCall) -> Message:
         result = self._results.get(place)
         if result is None:
-            return interrupted(call)
+            row = interrupted(call)
+            return row if place in self._begun else replace(row, content=NOT_RUN)
         return Message(role=Role.TOOL, content=result.text, tool_call_id=call.id, name=call.name, media=result.media)
 
     async def _run(self, place: int, call: ToolCall) -> None:
         async with self._slots:
+            self._begun.add(place)
             self._results[place] = await self._result(call)
 
     async def _result(self, call: ToolCall) -> ToolResult:

@@ -137,8 +137,9 @@ class Rounds:
         return answer
 
     async def _ask(self, run: Run, so_far: str = "") -> Answer:
-        asking = self._asker.ask(run.session, run.turn, run.lease, run.specs, run.effort, so_far)
-        answer = await run.breaks.within(asking)
+        answer = await run.breaks.within(
+            lambda: self._asker.ask(run.session, run.turn, run.lease, run.specs, run.effort, so_far)
+        )
         run.usage = answer.usage
         return answer
 
@@ -148,7 +149,7 @@ class Rounds:
         run.calling = Calling(self._tools, answer.calls, ToolContext(session=run.session, turn_id=run.turn.id))
         broken: Broken | None = None
         try:
-            await run.breaks.within(run.calling.run())
+            await run.breaks.within(run.calling.run)
         except Broken as caught:
             broken = caught
             if broken.why is Why.TIME_IS_UP:

@@ -57,5 +57,6 @@ class Teller:
             "origin": event.origin_label,
             "error": cause,
         }
-        logger.bind(**{name: value for name, value in about.items() if value}, **event.details).log(level, what)
+        bound = {name: value for name, value in about.items() if value}
+        logger.opt(depth=2).bind(**bound, **event.details).log(level, what)
         self._observer.emit(event)
