@@ -47,6 +47,9 @@ class FakeChannel(Channel):
         self.closed = 0
         self.open_errors: list[BaseException] = []
         self.http_routes: list[HttpRoute] = []
+        self.signs: list[tuple[str, Presence]] = []
+        self.presence_errors: list[Exception] = []
+        self.slow_presence: asyncio.Event | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -81,7 +84,11 @@ class FakeChannel(Channel):
         return [Part(text=piece, plain=f"plain {piece}", details=details) for piece in pieces if piece.strip()]
 
     async def presence(self, route: Route, state: Presence) -> None:
-        raise Refused("the fake channel shows no presence")
+        if self.slow_presence is not None:
+            await self.slow_presence.wait()
+        self.signs.append((route.chat_id, state))
+        if self.presence_errors:
+            raise self.presence_errors.pop(0)
 
     async def answer(self, choice: Inbound, reply: str) -> None:
         raise Refused("the fake channel has no choices")

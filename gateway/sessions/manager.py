@@ -26,7 +26,9 @@ from gateway.ports.tokens import TokenCounter
 from gateway.sessions.replays import Replays
 
 PAGE = 200
-"""Rows read at a time."""
+"""Rows read at a time where somebody pages through them."""
+LARGEST_PAGE = 1_000
+"""Rows read at a time where all are wanted."""
 
 _LAST_ROW = 1 << 62
 _FRESH = NewSession()
@@ -132,7 +134,7 @@ class SessionManager:
         """Keep the newest `most` rows live, from a place where a history may begin; the rest goes to the attic."""
         header = await self._sessions.get(session_id)
         result = recent_legal_suffix(
-            await self._all(session_id),
+            await self.all_rows(session_id),
             most,
             consolidated_through=header.consolidated_through,
             extend_to_user=extend_to_user,
@@ -145,16 +147,18 @@ class SessionManager:
 
         The number of user rows itself means all rows.
         """
-        asked = [row.seq for row in await self._all(session_id) if row.role is Role.USER]
+        asked = [row.seq for row in await self.all_rows(session_id) if row.role is Role.USER]
         if not 0 <= index <= len(asked):
             raise Refused(f"expected the number of a user message from 0 to {len(asked)}, got {index}")
         before = asked[index] if index < len(asked) else _LAST_ROW
         return await self._sessions.fork(session_id, before, key)
 
-    async def _all(self, session_id: str) -> Sequence[Message]:
+    async def all_rows(self, session_id: str, *, after: int = 0) -> Sequence[Message]:
+        """Return every live row above `after`, in order, however many there are."""
         rows: list[Message] = []
-        after = 0
-        while page := await self._sessions.page(session_id, after=after, limit=PAGE * 5):
+        while page := await self._sessions.page(session_id, after=after, limit=LARGEST_PAGE):
             rows += page
             after = page[-1].seq
+            if len(page) < LARGEST_PAGE:
+                break
         return rows

@@ -39,8 +39,8 @@ def store(
     if _is_known(tx, inbound):
         return None
     session_id: str = open_session(tx, inbound.key, new, make_id, now)["id"]
-    if most is not None and len(waiting := pending(tx, session_id)) >= most:
-        raise Overfull(most, min(waiting, key=lambda row: row["arrival"])["dedupe_key"])
+    if most is not None:
+        _check_room(tx, session_id, most)
     _insert(tx, inbound, session_id, "pending", now, tokens, dump(INBOUND, inbound))
     return session_id
 
@@ -48,6 +48,14 @@ def store(
 def note(tx: Transaction, event: Inbound, session_id: str | None, now: datetime) -> bool:
     """Remember an event that was acted upon at once; return False if it is a repeat."""
     return _insert(tx, event, session_id, "done", now, 0, None)
+
+
+def _check_room(tx: Transaction, session_id: str, most: int) -> None:
+    sql = "SELECT count(*) AS count, min(arrival) AS first FROM inbox WHERE session_id = ? AND state = 'pending'"
+    waiting = tx.one(sql, session_id)
+    if waiting is not None and waiting["count"] >= most:
+        oldest = tx.one("SELECT dedupe_key FROM inbox WHERE arrival = ?", waiting["first"])
+        raise Overfull(most, oldest["dedupe_key"] if oldest else "")
 
 
 def _is_known(tx: Transaction, inbound: Inbound) -> bool:

@@ -38,7 +38,6 @@ from gateway.turns.planning import Plan
 from gateway.turns.summariser import NoSummary, Summariser
 from gateway.turns.telling import Teller
 
-PAGE = 1_000
 LEAST_GAIN = 0.5
 """How much of what is kept must go at least; a compaction for less would be due again at once."""
 
@@ -175,7 +174,8 @@ class Compactor:
     async def _case(self, turn: Turn, lease: Lease) -> _Case:
         session = await self._sessions.get(turn.session_id)
         before = CompactionState.read(session.compaction)
-        return _Case(turn=turn, lease=lease, session=session, before=before, rows=await self._rows(session))
+        rows = await self._sessions.all_rows(session.id, after=session.consolidated_through)
+        return _Case(turn=turn, lease=lease, session=session, before=before, rows=rows)
 
     def _trigger(self, plan: Plan) -> int:
         # What may be sent at all can be less than the window: by a setting, or since a provider refused more.
@@ -228,14 +228,6 @@ class Compactor:
             ),
             self._clock,
         )
-
-    async def _rows(self, session: Session) -> Sequence[Message]:
-        rows: list[Message] = []
-        after = session.consolidated_through
-        while page := await self._sessions.rows(session.id, after=after, limit=PAGE):
-            rows += page
-            after = page[-1].seq
-        return rows
 
 
 def _gain(rows: Sequence[Message], boundary: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import time, timedelta
+from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -58,6 +59,9 @@ class GatewayOptions(BaseModel):
     """How long a process that vanished keeps its conversations from others."""
     sweep_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5
     """How often work is looked for whose wake-up was lost."""
+    phrases: Path | None = None
+    """A file with other words for what the gateway itself says, in any language; `trunkline phrases` prints the ones
+    there are."""
     titles: bool = True
     """Whether the model is asked, once a conversation has begun, for a title of it."""
     reset_idle_minutes: Annotated[int, Field(ge=1, le=5_256_000)] | None = None

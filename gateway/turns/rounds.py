@@ -84,7 +84,7 @@ class Rounds:
         if is_about_compaction(turn) and await self._choosing.answer(turn, run.lease) == TRIM:
             run.effort.may_ask = False
             await self._asker.trim(turn, run.lease)
-        rows = await self._sessions.rows(turn.session_id, after=turn.first_seq - 1)
+        rows = await self._sessions.all_rows(turn.session_id, after=turn.first_seq - 1)
         if broken_off := unanswered(rows):
             # The process that ran them is gone. They may have had an effect, so they are not run again unasked.
             await self._store(run, broken_off)
