@@ -9,7 +9,7 @@ from functools import cached_property
 
 from gateway.commands.control import Control
 from gateway.domain.busy import BusyModes
-from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.phrases import Phrases
 from gateway.ports.channel import Capabilities, Channel
 from gateway.ports.clock import Clock
 from gateway.ports.media import Media
@@ -58,8 +58,8 @@ class Turning:
     profiles: Profiles
     owners: Callable[[str], Collection[str]]
     observer: Observer
+    phrases: Phrases
     modes: BusyModes = field(default_factory=BusyModes)
-    phrases: Phrases = ENGLISH
 
     @cached_property
     def attention(self) -> Attention:

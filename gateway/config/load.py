@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails, to_json
 from gateway.config.environment import Overlaid, ours, overlay
 from gateway.config.files import data_directory, find_file, read_toml
 from gateway.config.kinds import CHANNELS, Kinds, choose_kinds
+from gateway.config.phrases import phrases_file, read_phrases
 from gateway.config.problems import Problem, raise_problems, spoken_value, unknown
 from gateway.config.settings import (
     ChannelOptions,
@@ -24,6 +25,8 @@ from gateway.config.settings import (
 )
 from gateway.config.tree import Branch, Leaf, Node, branch_of, find, spoken, variable
 from gateway.delivery.options import DeliveryOptions
+from gateway.domain.errors import ConfigError
+from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.redaction import redact
 from gateway.media.options import MediaOptions
 from gateway.model.options import ModelOptions
@@ -134,6 +137,7 @@ class _Loader:
         }
         channels = [self._channel(name, kind) for name, kind in self.kinds.items()]
         wanted = {channel.name for channel in channels if channel is not None}
+        phrases = self._phrases(sections["gateway"], file)
         raise_problems(self.problems)
         if not sections["store"].url:
             url = f"sqlite:///{data / 'trunkline.db'}"
@@ -144,8 +148,20 @@ class _Loader:
             channels={channel.name: channel for channel in channels if isinstance(channel, ChannelSettings)},
             disabled=tuple(name for name in self.kinds if name not in wanted),
             incomplete=tuple(channel.name for channel in channels if isinstance(channel, _Incomplete)),
+            phrases=phrases,
             **sections,
         )
+
+    def _phrases(self, options: GatewayOptions | None, file: Path | None) -> Phrases:
+        if options is None or options.phrases is None:
+            return ENGLISH
+        setting = ("gateway", "phrases")
+        try:
+            return read_phrases(phrases_file(options.phrases, file))
+        except ConfigError as error:
+            lines = str(error).splitlines()
+            self.problems.extend(Problem(".".join(setting), line + self._source(setting)) for line in lines)
+            return ENGLISH
 
     def _channel(self, name: str, kind: str) -> ChannelSettings | _Incomplete | None:
         path = (CHANNELS, name)

@@ -13,7 +13,7 @@ from gateway.delivery.parts import PartSender
 from gateway.domain.backoff import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from gateway.domain.errors import AuthFailed, LeaseLost, NotDone, Unavailable, Unknown, Unreachable
 from gateway.domain.outbound import Delivery, Outbound, Part
-from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.phrases import Phrases
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, Leases, held, lane_lease
@@ -40,7 +40,7 @@ class Lanes:
         lease_ttl: timedelta,
         options: DeliveryOptions,
         random: Callable[[], float],
-        phrases: Phrases = ENGLISH,
+        phrases: Phrases,
     ) -> None:
         self._outbox = outbox
         self._leases = leases

@@ -10,7 +10,7 @@ from gateway.delivery.options import OnUncertain
 from gateway.domain.errors import AuthFailed, Gone, NotDone
 from gateway.domain.keys import Route
 from gateway.domain.outbound import Outbound, Part, PartState, Ref, StoredPart
-from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.phrases import Phrases
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
@@ -21,7 +21,7 @@ from gateway.ports.patience import until_stored
 class PartSender:
     """Brings parts from `wanted` to `done`. What a call did is written down before anything else is tried."""
 
-    def __init__(self, outbox: Outbox, on_uncertain: OnUncertain, clock: Clock, phrases: Phrases = ENGLISH) -> None:
+    def __init__(self, outbox: Outbox, on_uncertain: OnUncertain, clock: Clock, phrases: Phrases) -> None:
         self._outbox = outbox
         self._clock = clock
         self._on_uncertain = on_uncertain

@@ -89,9 +89,9 @@ class Choosing:
         return (Choice(id=RETRY, label=self.phrases.try_again), Choice(id=TRIM, label=self.phrases.leave_out))
 
     def _chosen(self, text: str) -> str | None:
-        word = " ".join(text.split()).rstrip(".").lower()
+        word = _plainly(text)
         for number, choice in enumerate(self._choices(), 1):
-            if word in (str(number), f"{number})", choice.id, choice.label.lower()):
+            if word in (str(number), f"{number})", choice.id, _plainly(choice.label)):
                 return choice.id
         return None
 
@@ -100,6 +100,11 @@ def is_about_compaction(turn: Turn) -> bool:
     """Whether the turn goes on after a choice about compaction."""
     waited = turn.waited
     return waited is not None and waited.reason == CHOICE and waited.details.get("about") == ABOUT
+
+
+def _plainly(text: str) -> str:
+    """Return words as they are compared: how a person types a label is not always how it is written."""
+    return " ".join(text.split()).rstrip(".").lower()
 
 
 def _asked_before(turn: Turn) -> int:

@@ -20,7 +20,7 @@ from gateway.domain.compaction.trimming import after_summary, trimmed
 from gateway.domain.errors import Refused
 from gateway.domain.message import Kind, Message, Role
 from gateway.domain.outbound import NewDelivery, Outbound
-from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.phrases import Phrases
 from gateway.domain.replay.pipeline import Replay
 from gateway.domain.replay.timeline import cost
 from gateway.domain.replay.window import is_visible
@@ -36,7 +36,7 @@ from gateway.turns.choosing import Choosing
 from gateway.turns.options import GatewayOptions
 from gateway.turns.planning import Plan
 from gateway.turns.summariser import NoSummary, Summariser
-from gateway.turns.telling import Teller
+from gateway.turns.telling import Step, Teller
 
 LEAST_GAIN = 0.5
 """How much of what is kept must go at least; a compaction for less would be due again at once."""
@@ -51,7 +51,7 @@ class Compacted(StrEnum):
     FAILED = "failed"
 
 
-ENDS = {Compacted.SKIPPED: "compaction skipped", Compacted.FAILED: "compaction failed"}
+ENDS = {Compacted.SKIPPED: Step.COMPACTION_SKIPPED, Compacted.FAILED: Step.COMPACTION_FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Compactor:
         options: GatewayOptions,
         choosing: Choosing,
         teller: Teller,
-        phrases: Phrases = ENGLISH,
+        phrases: Phrases,
     ) -> None:
         self._turns = turns
         self._sessions = sessions
@@ -130,14 +130,14 @@ class Compactor:
         """
         if effort.has_nothing_to_go:
             return Compacted.SKIPPED
-        self._teller.of_turn("compacting", turn)
-        ended = "compaction failed"
+        self._teller.of_turn(Step.COMPACTING, turn)
+        ended = Step.COMPACTION_FAILED
         try:
             usual = keep_budget(self._trigger(plan) - int(plan.fixed_tokens * plan.factor), plan.factor)
             kept = max(usual if keep is None else min(keep, usual), 1)
             outcome = await self._unless_changed(turn, lease, plan, effort, kept)
             effort.has_nothing_to_go = outcome is Compacted.SKIPPED
-            ended = ENDS.get(outcome, "compacted")
+            ended = ENDS.get(outcome, Step.COMPACTED)
         finally:
             self._teller.of_turn(ended, turn)
         return outcome

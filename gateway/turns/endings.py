@@ -19,7 +19,7 @@ from gateway.ports.wakeups import Topic, Wakeups
 from gateway.turns.answer import Answer
 from gateway.turns.breaks import Broken
 from gateway.turns.run import Run
-from gateway.turns.telling import Teller
+from gateway.turns.telling import Step, Teller
 
 
 class TooManyRounds(TrunklineError):
@@ -51,13 +51,13 @@ class Endings:
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
         if self._titles:
             await self._wakeups.wake(Topic.TITLE, turn.session_id)
-        self._teller.of_turn("finished", turn, is_silent=answer.is_silence, **_spent(usage))
+        self._teller.of_turn(Step.FINISHED, turn, is_silent=answer.is_silence, **_spent(usage))
 
     async def unanswered(self, run: Run) -> None:
         """End where nothing was said that wants an answer."""
         await until_stored(lambda: self._turns.finish(run.turn, run.lease, [], [], None), self._clock)
         await self._wakeups.wake(Topic.LANE, run.turn.route.lane)
-        self._teller.of_turn("finished", run.turn, is_silent=True)
+        self._teller.of_turn(Step.FINISHED, run.turn, is_silent=True)
 
     async def failed(self, run: Run, error: Exception) -> None:
         """End with one note; the log has the cause. A stop that was asked for meanwhile is obeyed instead."""
@@ -68,19 +68,19 @@ class Endings:
             await self.stopped(run)
             return
         about = {"why": type(error).__name__, "reference": run.turn.id[:8]}
-        self._teller.of_turn("failed", run.turn, level="ERROR", cause=str(error), **about)
+        self._teller.of_turn(Step.FAILED, run.turn, level="ERROR", cause=str(error), **about)
 
     async def stopped(self, run: Run) -> None:
         """End because somebody asked for it, and say what becomes of the messages that waited."""
         waiting = (await self._turns.backlog(run.turn.session_id)).stopped
         phrase = self._phrases.stopped_waiting if waiting else self._phrases.stopped
         await self._fail(run.turn, run.lease, TurnState.STOPPED, phrase, run.unstored(), run.usage)
-        self._teller.of_turn("stopped", run.turn, by=run.turn.stop_requested_by, waiting=waiting)
+        self._teller.of_turn(Step.STOPPED, run.turn, by=run.turn.stop_requested_by, waiting=waiting)
 
     async def set_aside(self, turn: Turn, lease: Lease) -> None:
         """End a turn that ended the process too often; its rows are not replayed any more."""
         await self._fail(turn, lease, TurnState.SET_ASIDE, self._phrases.set_aside)
-        self._teller.of_turn("set aside", turn, level="ERROR", attempts=turn.attempt - 1, reference=turn.id[:8])
+        self._teller.of_turn(Step.SET_ASIDE, turn, level="ERROR", attempts=turn.attempt - 1, reference=turn.id[:8])
 
     async def _fail(
         self,

@@ -10,7 +10,7 @@ from gateway.domain.busy import Busy, BusyModes
 from gateway.domain.errors import NotFound, Overfull, TrunklineError
 from gateway.domain.inbound import Inbound
 from gateway.domain.outbound import NewDelivery, Outbound
-from gateway.domain.phrases import ENGLISH, Phrases
+from gateway.domain.phrases import Phrases
 from gateway.domain.policy import Decision, Missing, Verdict, decide
 from gateway.domain.resets import ResetRule
 from gateway.ports.channel import Capabilities
@@ -22,7 +22,7 @@ from gateway.ports.sessions import NewSession, Sessions
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Signal, Topic, Wakeups
 from gateway.turns.presence import Attention
-from gateway.turns.telling import Teller
+from gateway.turns.telling import Step, Teller
 
 NO_RESETS = ResetRule()
 
@@ -47,7 +47,7 @@ class Intake:
         commands: CommandHandler,
         new_session: Callable[[Inbound], NewSession] = lambda inbound: NewSession(origin=inbound.origin),
         resets: ResetRule = NO_RESETS,
-        phrases: Phrases = ENGLISH,
+        phrases: Phrases,
     ) -> None:
         self._sessions = sessions
         self._turns = turns
@@ -71,20 +71,20 @@ class Intake:
         if decision.verdict is Verdict.ADMIT:
             await self._admit(inbound)
         elif decision.verdict is Verdict.PAIR:
-            self._teller.of_message("not admitted", inbound, reason=decision.reason)
+            self._teller.of_message(Step.NOT_ADMITTED, inbound, reason=decision.reason)
             await self._tell_stranger(inbound, decision)
         else:
-            self._teller.of_message("ignored", inbound, level="DEBUG", reason=decision.reason)
+            self._teller.of_message(Step.IGNORED, inbound, level="DEBUG", reason=decision.reason)
 
     async def _admit(self, inbound: Inbound) -> None:
         try:
             if await self._commands.handle(inbound):
-                self._teller.of_message("command", inbound)
+                self._teller.of_message(Step.COMMAND, inbound)
                 return
             await self._reset_if_over(inbound)
             session_id = await self._turns.accept(inbound, self._new_session(inbound), most_waiting=self._max_waiting)
         except Overfull as full:
-            self._teller.of_message("overfull", inbound, level="WARNING", waiting=full.most)
+            self._teller.of_message(Step.OVERFULL, inbound, level="WARNING", waiting=full.most)
             await self._tell(inbound, self._phrases.overfull.format(most=full.most), f"overfull:{full.oldest}")
         except TrunklineError:
             raise
@@ -98,9 +98,9 @@ class Intake:
 
     async def _accepted(self, inbound: Inbound, session_id: str | None) -> None:
         if session_id is None:
-            self._teller.of_message("duplicate", inbound)
+            self._teller.of_message(Step.DUPLICATE, inbound)
             return
-        self._teller.of_message("accepted", inbound)
+        self._teller.of_message(Step.ACCEPTED, inbound)
         self._attention.working(session_id, inbound.route)
         await self._wakeups.wake(Topic.SESSION, session_id)
         if self._modes.of(inbound.key) is Busy.INTERRUPT:

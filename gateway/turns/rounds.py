@@ -24,7 +24,7 @@ from gateway.turns.commanding import Commanding
 from gateway.turns.endings import TooManyRounds
 from gateway.turns.pictures import Pictures
 from gateway.turns.run import Run
-from gateway.turns.telling import Teller
+from gateway.turns.telling import Step, Teller
 
 MOST_CONTINUATIONS = 3
 """How often an answer that the model's own limit cut off is asked to go on."""
@@ -73,7 +73,7 @@ class Rounds:
             if not answer.calls:
                 return answer
             await self._called(run, answer)
-            self._teller.of_turn("round", run.turn, number=number, tools=[call.name for call in answer.calls])
+            self._teller.of_turn(Step.ROUND, run.turn, number=number, tools=[call.name for call in answer.calls])
             if self._modes.of(run.turn.key).joins and (rows := await self._join(run)):
                 await self._take_in(run, rows)
         raise TooManyRounds(self._max_rounds)
@@ -173,7 +173,7 @@ class Rounds:
         joined = await until_stored(lambda: self._turns.join(run.turn, run.lease), self._clock)
         run.turn = joined.turn
         if joined.rows:
-            self._teller.of_turn("joined", run.turn, messages=len(joined.rows))
+            self._teller.of_turn(Step.JOINED, run.turn, messages=len(joined.rows))
         return joined.rows
 
     async def _store(self, run: Run, rows: Sequence[Message]) -> None:

@@ -20,7 +20,7 @@ from gateway.turns.choosing import Suspended
 from gateway.turns.endings import Endings
 from gateway.turns.rounds import Rounds
 from gateway.turns.run import Run
-from gateway.turns.telling import Teller
+from gateway.turns.telling import Step, Teller
 
 MAX_ATTEMPTS = 2
 """A turn that killed the process this often is set aside."""
@@ -61,7 +61,7 @@ class Runner:
                 await self._to_its_end(run)
 
     async def _to_its_end(self, run: Run) -> None:
-        self._teller.of_turn("started", run.turn, attempt=run.turn.attempt)
+        self._teller.of_turn(Step.STARTED, run.turn, attempt=run.turn.attempt)
         try:
             await self._answer(run)
         except LeaseLost:
@@ -69,7 +69,7 @@ class Runner:
         except StopRequested:
             await self._endings.stopped(run)
         except Suspended as suspended:
-            self._teller.of_turn("waiting", run.turn, until=suspended.until.isoformat())
+            self._teller.of_turn(Step.WAITING, run.turn, until=suspended.until.isoformat())
             await self._wakeups.wake(Topic.LANE, run.turn.route.lane)
             await self._wakeups.wake(Topic.SESSION, run.turn.session_id, at=suspended.until)
         except (TrunklineError, Broken) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from loguru import logger
@@ -12,13 +13,36 @@ from gateway.domain.turn import Turn
 from gateway.ports.observer import Event, Observer
 
 
+class Step(StrEnum):
+    """What can happen to a message and its turn."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    OVERFULL = "overfull"
+    COMMAND = "command"
+    NOT_ADMITTED = "not admitted"
+    IGNORED = "ignored"
+    STARTED = "started"
+    JOINED = "joined"
+    ROUND = "round"
+    COMPACTING = "compacting"
+    COMPACTED = "compacted"
+    COMPACTION_SKIPPED = "compaction skipped"
+    COMPACTION_FAILED = "compaction failed"
+    WAITING = "waiting"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    SET_ASIDE = "set aside"
+
+
 class Teller:
     """Says each thing once, with everything that names the place it happened in."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
 
-    def of_message(self, kind: str, inbound: Inbound, *, level: str = "INFO", **details: Any) -> None:
+    def of_message(self, kind: Step, inbound: Inbound, *, level: str = "INFO", **details: Any) -> None:
         """Tell what became of a message that came in."""
         route = inbound.route
         event = Event(
@@ -32,7 +56,7 @@ class Teller:
         )
         self._tell(f"message {kind}", level, event)
 
-    def of_turn(self, kind: str, turn: Turn, *, level: str = "INFO", cause: str = "", **details: Any) -> None:
+    def of_turn(self, kind: Step, turn: Turn, *, level: str = "INFO", cause: str = "", **details: Any) -> None:
         """Tell what a turn does; `cause` is for the log alone, which redacts it."""
         route = turn.route
         event = Event(

@@ -12,6 +12,7 @@ import pytest
 from gateway.delivery.lanes import Lanes
 from gateway.delivery.options import DeliveryOptions, OnUncertain
 from gateway.domain.keys import Route
+from gateway.domain.phrases import ENGLISH
 from gateway.ports.channel import Capabilities
 from gateway.store import Store
 from gateway.wakeups.local import LocalWakeups
@@ -57,6 +58,7 @@ def make_lanes(store: Store, clock: ManualClock, channel: FakeChannel, on_uncert
         lease_ttl=TTL,
         options=DeliveryOptions(on_uncertain=on_uncertain, max_attempts=4),
         random=lambda: 1.0,
+        phrases=ENGLISH,
     )
 
 

@@ -14,6 +14,7 @@ from gateway.app.turning import Turning
 from gateway.domain.busy import BusyModes
 from gateway.domain.keys import Route
 from gateway.domain.message import Message
+from gateway.domain.phrases import ENGLISH, Phrases
 from gateway.domain.policy import ANYONE, Rules
 from gateway.media.files import FileMedia
 from gateway.ports.channel import Capabilities, Channel
@@ -73,6 +74,7 @@ class Rig:
     tools: Tools = field(default_factory=NoTools)
 
     modes: BusyModes = field(default_factory=BusyModes)
+    phrases: Phrases = ENGLISH
 
     def __post_init__(self) -> None:
         self.wakeups = LocalWakeups(self.clock)
@@ -102,6 +104,7 @@ class Rig:
             profiles=lambda session: Profile(model="fake:one", system_prompt=self.options.system_prompt),
             owners=lambda channel: self.owners,
             observer=Listening(self.events),
+            phrases=self.phrases,
             modes=self.modes,
         )
 

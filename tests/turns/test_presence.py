@@ -177,7 +177,10 @@ async def test_every_ending_of_a_turn_clears_the_sign(rig: Rig, shown: FakeChann
     """Case I5."""
     attention = rig.turning.attention
     rig.intake._attention = rig.dispatcher._attention = attention
-    rig.model.steps = {"silence": ["NO_REPLY"], "error": [ZeroDivisionError()]}.get(ending, [])
+    if ending == "silence":
+        rig.model.steps = ["NO_REPLY"]
+    elif ending == "error":
+        rig.model.steps = [ZeroDivisionError()]
     rig.model.gate.clear()
     session_id = await rig.say("hi", 1)
     driving = asyncio.create_task(rig.dispatcher.drive(session_id))

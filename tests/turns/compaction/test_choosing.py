@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from gateway.domain.phrases import ENGLISH
 from gateway.domain.turn import Waiting
 from gateway.ports.leases import session_lease
 from tests.turns.conftest import Rig
@@ -47,6 +49,15 @@ async def test_trying_again_in_vain_asks_again_each_time(rig: Rig) -> None:
     for times, answer in ((2, "Try again."), (3, "1")):
         await rig.turn(answer, 1_000 + times)
         assert len([text for text in await rig.sent() if ASKED in text]) == times
+
+
+async def test_in_another_language_the_labels_are_typed_as_people_type(rig: Rig) -> None:
+    rig.phrases = replace(ENGLISH, ask_compaction=f"{ASKED} {{minutes}}", try_again="Versuch  es noch einmal.")
+    rig.build()
+    session_id = await asked(rig)
+    model(rig).fails = lambda: False
+    await rig.turn("versuch es noch einmal", 1_000)
+    assert not (await state_of(rig, session_id)).trimmed
 
 
 async def test_what_was_on_its_way_when_the_question_was_put_is_no_answer_to_it(rig: Rig) -> None:
