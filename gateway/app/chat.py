@@ -93,7 +93,11 @@ async def _ending(core: Core, channel: Channel) -> Ending:
         return Ending.UNSHOWN
     if channel.health().last_inbound is None:
         return Ending.ANSWERED
-    (session,) = (await core.store.sessions.list(SessionQuery(channel=channel.name, closed=False, limit=1))).sessions
+    found = (await core.store.sessions.list(SessionQuery(channel=channel.name, closed=False, limit=1))).sessions
+    if not found:
+        # What was said was for the gateway alone, and opened no conversation.
+        return Ending.ANSWERED
+    (session,) = found
     rows = [
         row for row in await core.store.sessions.page(session.id, limit=LOOKED_AT) if row.kind is not Kind.COMPACTED
     ]

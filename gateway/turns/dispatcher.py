@@ -16,7 +16,7 @@ from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Wakeups
 from gateway.turns.breaks import Breaks, Why
 from gateway.turns.presence import Attention
-from gateway.turns.runner import Runner
+from gateway.turns.runner import Runner, is_ended_at_once
 from gateway.turns.settling import Settling
 
 
@@ -89,7 +89,7 @@ class Dispatcher:
         turn = await self._begin(session_id, lease)
         if turn is None:
             return not await self._turns.release_if_idle(session_id, lease)
-        if turn.attempt > 1:
+        if turn.attempt > 1 and not is_ended_at_once(turn):
             await self._run_suspect(turn, lease, breaks)
         else:
             await self._run(turn, lease, breaks)

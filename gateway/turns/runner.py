@@ -26,6 +26,11 @@ MAX_ATTEMPTS = 2
 """A turn that killed the process this often is set aside."""
 
 
+def is_ended_at_once(turn: Turn) -> bool:
+    """Whether a turn is ended without anything being run for it: it was stopped, or is to be set aside."""
+    return turn.attempt > MAX_ATTEMPTS or turn.stop_requested_by is not None
+
+
 class Runner:
     """Runs turns; holds nothing between them."""
 

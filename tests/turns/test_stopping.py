@@ -229,6 +229,24 @@ async def test_a_stop_that_a_dead_process_left_is_obeyed_by_the_next(rig: Rig) -
     await asyncio.gather(died, return_exceptions=True)
 
 
+async def test_a_stopped_turn_does_not_wait_for_others_that_a_death_left(rig: Rig) -> None:
+    """They are gone on with one at a time; one that is only to be ended endangers nobody."""
+    ids = [await rig.say("x", n, route=Route("slack", f"D{n}")) for n in range(2)]
+    for id in ids:
+        lease = await rig.store.leases.acquire(session_lease(id), "dead", timedelta(seconds=30))
+        assert lease is not None
+        await rig.store.turns.begin(id, lease)
+        await rig.store.leases.release(lease)
+    rig.model.gate.clear()
+    first = asyncio.create_task(rig.dispatcher.drive(ids[0]))
+    await until(lambda: len(rig.model.requests) == 1)
+    await rig.intake(message("/stop", 9, route=Route("slack", "D1")))
+    await rig.dispatcher.drive(ids[1])
+    assert await rig.sent() == [ENGLISH.stopped]
+    rig.model.gate.set()
+    await first
+
+
 @pytest.mark.parametrize("mode", list(Busy))
 async def test_a_stop_stops_in_every_mode(rig: Rig, mode: Busy) -> None:
     rig.modes = BusyModes(default=mode)
