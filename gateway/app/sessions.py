@@ -21,7 +21,11 @@ from gateway.config.load import load_settings
 from gateway.config.settings import Settings
 from gateway.domain.errors import InvalidKey, NotFound, Refused, Unavailable
 from gateway.domain.keys import SessionKey
+from gateway.domain.message import Message, Role
+from gateway.domain.scrub import words_of
 from gateway.domain.session import Session
+from gateway.domain.text import last_cut, one_line
+from gateway.domain.turn import Turn, TurnState
 from gateway.ports.sessions import SessionQuery, Sessions
 from gateway.sessions.manager import SessionManager
 from gateway.store.nanobot.keys import session_key
@@ -34,6 +38,10 @@ SHORTEST_REF = 6
 
 PAGE = 1_000
 CANDIDATES_SHOWN = 5
+FIRST_WORDS = 60
+"""Characters of what was said that tell one turn from another."""
+REFERENCE = 8
+"""How much of a turn's id its person was told."""
 TERMINAL_LABEL = "terminal"
 """What a list calls the place of a session that began in a terminal."""
 
@@ -67,6 +75,15 @@ class ChannelCount:
             message_count=self.message_count + session.message_count,
             updated_at=max(self.updated_at, session.updated_at),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A turn that was set aside: when it began, the reference its person was told, and how what was said begins."""
+
+    begun_at: datetime
+    reference: str
+    words: str
 
 
 def read_settings(config: Path | None, data: Path | None, environment: Mapping[str, str]) -> Settings:
@@ -136,6 +153,20 @@ async def every_session(manager: SessionManager, query: SessionQuery | None = No
         query = replace(query, cursor=page.next_cursor)
 
 
+async def turns_set_aside(store: Store, session_id: str) -> Sequence[SetAside]:
+    """Return the session's turns that were set aside, the newest first."""
+    turns = await store.turns.list(state=TurnState.SET_ASIDE, session_id=session_id)
+    return [
+        SetAside(begun_at=turn.started_at, reference=reference(turn), words=await _first_words(store.sessions, turn))
+        for turn in turns
+    ]
+
+
+def reference(turn: Turn) -> str:
+    """Return what a person was told to name the turn by."""
+    return turn.id[:REFERENCE]
+
+
 async def count_by_channel(manager: SessionManager) -> list[ChannelCount]:
     """Return what each channel holds, in the order of their names."""
     counts: dict[str, ChannelCount] = {}
@@ -160,6 +191,23 @@ def parse_since(text: str, now: datetime) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise Refused(f"--since: expected 30m, 12h, 7d, 2w, or a date as 2026-11-01, got {text!r}") from None
+
+
+async def _first_words(sessions: Sessions, turn: Turn) -> str:
+    """Return how what was said in a turn begins, as one line that does nothing where it is shown."""
+    rows = await sessions.page(turn.session_id, after=turn.first_seq - 1, limit=PAGE)
+    # What was cleared since is in the attic.
+    rows = _said(rows, turn) or _said(await sessions.attic(turn.session_id, after=turn.first_seq - 1, limit=PAGE), turn)
+    text = one_line(" ".join(piece for row in rows for piece in (words_of(row), *_files(row)) if piece))
+    return text if len(text) <= FIRST_WORDS else text[: last_cut(text, 0, FIRST_WORDS - 1)].rstrip() + "…"
+
+
+def _said(rows: Sequence[Message], turn: Turn) -> Sequence[Message]:
+    return [row for row in rows if row.turn_id == turn.id and row.role is Role.USER]
+
+
+def _files(row: Message) -> Sequence[str]:
+    return [f"[{file.kind} {file.name}".rstrip() + "]" for file in row.media]
 
 
 async def _of_key(manager: SessionManager, ref: str) -> Session:

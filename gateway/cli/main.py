@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli.doctor import doctor
 from gateway.cli.moving.exporting import export
 from gateway.cli.moving.importing import imports
 from gateway.cli.options import FAILED, HELP, WRONG_USE, Config, Data, ModelId, Plain
+from gateway.cli.phrases import phrases
 from gateway.cli.replaying import replay
 from gateway.cli.sessions import sessions
 from gateway.domain.errors import TrunklineError
@@ -29,6 +31,8 @@ app.add_typer(sessions)
 app.add_typer(imports)
 app.command(cls=Plain)(export)
 app.command(cls=Plain)(replay)
+app.command(cls=Plain)(doctor)
+app.command(cls=Plain)(phrases)
 
 
 def main() -> None:

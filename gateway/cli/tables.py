@@ -86,7 +86,12 @@ def header_lines(session: Session, attic: str = "") -> Iterator[str]:
     }
     for label, fact in facts.items():
         if fact:
-            yield f"  {label:<9} {cell(fact)}"
+            yield fact_line(label, fact)
+
+
+def fact_line(label: str, fact: str) -> str:
+    """Return a line of a header."""
+    return f"  {label:<9} {cell(fact)}"
 
 
 def row_lines(row: Message) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from gateway.domain.errors import LeaseLost, StopRequested
+from gateway.domain.errors import InvalidKey, LeaseLost, StopRequested
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Mark
 from gateway.domain.turn import Turn, TurnState, Usage
@@ -106,7 +106,16 @@ def listed(tx: Transaction, state: TurnState | None, session_id: str | None, lim
     # The state is written out, as the partial index names it; it is one of ours and not of anybody's input.
     where = ["1 = 1", *([f"state = '{state.value}'"] if state else []), *(["session_id = ?"] if session_id else [])]
     values = [session_id] if session_id else []
-    return [decode_turn(tx, row) for row in tx.all(_LISTED.format(where=" AND ".join(where)), *values, limit)]
+    found = tx.all(_LISTED.format(where=" AND ".join(where)), *values, limit)
+    return [turn for row in found if (turn := _readable(tx, row)) is not None]
+
+
+def _readable(tx: Transaction, row: Row) -> Turn | None:
+    """Return the turn, or None where the session's key is damaged; one bad record hides itself alone."""
+    try:
+        return decode_turn(tx, row)
+    except InvalidKey:
+        return None
 
 
 def store_usage(tx: Transaction, turn: Turn, usage: Usage, now: datetime) -> None:

@@ -119,7 +119,7 @@ def test_a_session_is_shown_with_its_kinds_marks_calls_and_senders(shelf: Shelf)
         "    a note",
     ]
     (shown,) = shelf.json("show", session.id)
-    assert list(shown) == [*HEADER, "rows"]
+    assert list(shown) == [*HEADER, "set_aside", "rows"]
     assert [row["seq"] for row in shown["rows"]] == [1, 2, 3, 4, 5]
     assert shown["rows"][1]["marks"] == ["undone"]
     assert shown["rows"][2]["tool_calls"] == [{"id": "c", "name": "look", "arguments": '{"at":"\x1b"}'}]

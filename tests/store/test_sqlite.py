@@ -234,8 +234,12 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
     with pytest.raises(Refused, match="another program's database"):
         prepare(path)
+    # Also how it keeps its journal is its own business.
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["other.db"]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
 

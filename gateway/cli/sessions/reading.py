@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +12,14 @@ import typer
 from gateway.cli import tables
 from gateway.cli.options import FAILED, Config, Data
 from gateway.cli.printing import hint, plain, print_json, print_lines, terminal_columns
-from gateway.cli.sessions.access import Json, Ref, find, with_sessions
+from gateway.cli.sessions.access import Json, Ref, find, with_sessions, with_settings
 from gateway.domain.errors import Refused
 from gateway.domain.text import whole
 from gateway.ports.sessions import SessionPage, SessionQuery
 
 if TYPE_CHECKING:
+    from gateway.app.sessions import SetAside
+    from gateway.config.settings import Settings
     from gateway.domain.message import Message
     from gateway.domain.session import Session
     from gateway.sessions import SessionManager
@@ -35,6 +38,16 @@ MOST = 100_000
 MOST_COUNTED = 1_000
 """How many rows of an attic are counted; to count them is to read them."""
 LAST_ROW = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What is shown of a session; `retired` says how many rows are in its attic, for people."""
+
+    session: Session
+    retired: str
+    set_aside: Sequence[SetAside]
+    rows: Sequence[Message]
 
 
 def list_command(
@@ -83,16 +96,23 @@ def show(
     limit = _number("--limit", limit, 0, MOST)
     below, above = (None if row is None else _number("a row", row, 0, LAST_ROW) for row in (before, after))
 
-    async def work(manager: SessionManager) -> tuple[Session, str, Sequence[Message]]:
-        session = await find(manager, ref)
-        retired = "" if as_json else await _count_attic(manager, session)
-        if attic:
-            return session, retired, await manager.attic(session.id, after=above or 0, limit=limit + 1)
-        return session, retired, await manager.rows(session.id, before=below, after=above, limit=limit + 1)
+    async def work(settings: Settings) -> _Shown:
+        from gateway.app.sessions import open_existing, session_manager, turns_set_aside
 
-    session, retired, rows = with_sessions(config, data, work)
-    shown, rest = _cut(rows, limit, oldest_first=attic or above is not None)
-    _print_session(session, retired, shown, as_json)
+        async with open_existing(settings) as store:
+            manager = session_manager(store.sessions)
+            session = await find(manager, ref)
+            retired = "" if as_json else await _count_attic(manager, session)
+            if attic:
+                rows = await manager.attic(session.id, after=above or 0, limit=limit + 1)
+            else:
+                rows = await manager.rows(session.id, before=below, after=above, limit=limit + 1)
+            set_aside = await turns_set_aside(store, session.id)
+            return _Shown(session=session, retired=retired, set_aside=set_aside, rows=rows)
+
+    shown = with_settings(config, data, work)
+    rows, rest = _cut(shown.rows, limit, oldest_first=attic or above is not None)
+    _print_session(replace(shown, rows=rows), as_json)
     if rest:
         hint(f"There are more: {rest}")
 
@@ -156,12 +176,16 @@ async def _count_attic(manager: SessionManager, session: Session) -> str:
     return f"{rows} (show --attic)" if count else ""
 
 
-def _print_session(session: Session, attic: str, rows: Sequence[Message], as_json: bool) -> None:
+def _print_session(shown: _Shown, as_json: bool) -> None:
     if as_json:
-        print_json([{**tables.header_data(session), "rows": [tables.row_data(row) for row in rows]}])
+        told = {"set_aside": plain(shown.set_aside), "rows": [tables.row_data(row) for row in shown.rows]}
+        print_json([{**tables.header_data(shown.session), **told}])
         return
-    print_lines(tables.header_lines(session, attic))
-    for row in rows:
+    print_lines(tables.header_lines(shown.session, shown.retired))
+    for turn in shown.set_aside:
+        when = f"{tables.moment(turn.begun_at)} UTC"
+        print_lines([tables.fact_line("set aside", f"{when}, reference {turn.reference}: {turn.words}")])
+    for row in shown.rows:
         print_lines(["", *tables.row_lines(row)])
 
 

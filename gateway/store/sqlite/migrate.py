@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from loguru import logger
@@ -25,6 +26,7 @@ def prepare(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _empty_if_blank(path)
+        _check_untouched(path)
         connection = connect(path)
     except (OSError, sqlite3.Error) as error:
         raise _not_openable(path, error) from error
@@ -46,6 +48,30 @@ def is_ours(path: Path) -> bool:
             return ours and _pragma(connection, "user_version") <= newest
     except (sqlite3.Error, UnicodeError):
         return False
+
+
+def read_header(path: Path) -> tuple[int, int]:
+    """Return the mark of whose database a file is and the number of its schema; nothing of the file is changed.
+
+    Raises `sqlite3.DatabaseError` for what is no database.
+    """
+    with _untouched(path) as connection:
+        return _pragma(connection, "application_id"), _pragma(connection, "user_version")
+
+
+def _check_untouched(path: Path) -> None:
+    """Refuse another program's database before it is opened as ours are, which would change its journal."""
+    if path.exists() and path.stat().st_size > 0:
+        with _untouched(path) as connection:
+            _check_owner(connection, path)
+
+
+@contextmanager
+def _untouched(path: Path) -> Iterator[sqlite3.Connection]:
+    # Not `mode=ro`: where nobody has the file open, that would leave an empty log beside it.
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+        connection.execute("PRAGMA query_only=ON")
+        yield connection
 
 
 def _empty_if_blank(path: Path) -> None:
