@@ -10,6 +10,7 @@ from functools import cached_property
 from gateway.commands.control import Control
 from gateway.domain.busy import BusyModes
 from gateway.domain.phrases import Phrases
+from gateway.domain.session import Session
 from gateway.ports.channel import Capabilities, Channel
 from gateway.ports.clock import Clock
 from gateway.ports.media import Media
@@ -39,6 +40,7 @@ from gateway.turns.runner import Runner
 from gateway.turns.settling import Settling
 from gateway.turns.summariser import Summariser
 from gateway.turns.telling import Teller
+from gateway.turns.titler import wants_title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,9 @@ class Turning:
     def _teller(self) -> Teller:
         return Teller(self.observer)
 
+    def _wants_title(self, session: Session) -> bool:
+        return self.options.titles and wants_title(session, self.model, self.profiles)
+
     def _runner(self) -> Runner:
         endings = Endings(
             turns=self.store.turns,
@@ -126,12 +131,10 @@ class Turning:
             clock=self.clock,
             phrases=self.phrases,
             teller=self._teller,
-            titles=self.options.titles,
+            wants_title=self._wants_title,
         )
-        sessions = SessionManager(self.store.sessions, self.count)
         return Runner(
-            sessions=sessions,
-            rounds=self._rounds(sessions),
+            rounds=self._rounds(SessionManager(self.store.sessions, self.count)),
             endings=endings,
             wakeups=self.wakeups,
             clock=self.clock,

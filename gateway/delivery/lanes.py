@@ -60,10 +60,13 @@ class Lanes:
         if lease is None:
             return
         try:
-            async with held(self._leases, lease, self._ttl, self._clock):
+            async with held(self._leases, lease, self._ttl, self._clock) as holding:
                 while delivery := await self._outbox.next(lane, lease):
                     channel = self._channels.get(delivery.route.channel)
                     if channel is None or not await self._deliver(channel, delivery, lease):
+                        return
+                    holding.is_given_back = await self._outbox.release_if_idle(lane, lease)
+                    if holding.is_given_back:
                         return
         except LeaseLost:
             logger.bind(lane=lane).warning("the lane is worked elsewhere now; nothing more is written")

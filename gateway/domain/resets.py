@@ -14,6 +14,11 @@ class ResetRule:
     daily_at: time | None = None
     zone: tzinfo = UTC
 
+    @property
+    def is_never(self) -> bool:
+        """Whether a chat goes on for ever."""
+        return self.idle is None and self.daily_at is None
+
     def is_over(self, last_activity: datetime, now: datetime) -> bool:
         """Return whether a message at `now` begins a new session, the last activity having been then."""
         if self.idle is not None and now - last_activity > self.idle:

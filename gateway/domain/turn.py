@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.domain.keys import Route, SessionKey
 from gateway.domain.message import Kind, Message, Role
+from gateway.domain.session import Session
 
 
 class TurnState(StrEnum):
@@ -44,21 +45,30 @@ class Waiting:
 class Turn:
     """A claimed turn. `attempt` is 1 at first and grows each time a process died over it.
 
-    `route` is where its answer goes: the newest message it answers. `first_seq` is the seq of its first row.
+    `session` is the header as it was when the turn was read. `route` is where its answer goes: the newest message it
+    answers. `first_seq` is the seq of its first row.
     """
 
     id: str
-    session_id: str
-    key: SessionKey
+    session: Session
     route: Route
     attempt: int
     state: TurnState
     started_at: datetime
     first_seq: int
     stop_requested_by: str | None = None
-    origin_label: str = ""
     waited: Waiting | None = None
     """What it had waited for when it was begun this time, if for anything."""
+
+    @property
+    def session_id(self) -> str:
+        """The session it is run over."""
+        return self.session.id
+
+    @property
+    def key(self) -> SessionKey:
+        """The chat it answers."""
+        return self.session.key
 
 
 def stop_row() -> Message:

@@ -91,16 +91,25 @@ async def renewed(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) ->
         await asyncio.gather(renewal, return_exceptions=True)
 
 
+@dataclass(slots=True)
+class Holding:
+    """A lease that is held; whoever gives it back together with something else says so here."""
+
+    lease: Lease
+    is_given_back: bool = False
+
+
 @asynccontextmanager
-async def held(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) -> AsyncIterator[None]:
+async def held(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) -> AsyncIterator[Holding]:
     """Keep `lease` renewed while the body runs, and give it back at its end; raise `LeaseLost` once it is lost.
 
     Giving back waits for a store that cannot be used now, or the next to ask would wait until it expires; a cancelled
     body does not wait.
     """
+    holding = Holding(lease)
     try:
         async with renewed(leases, lease, ttl, clock):
-            yield
+            yield holding
     except asyncio.CancelledError:
         with suppress(Unavailable):
             await leases.release(lease)
@@ -109,4 +118,5 @@ async def held(leases: Leases, lease: Lease, ttl: timedelta, clock: Clock) -> As
         await until_stored(lambda: leases.release(lease), clock)
         raise
     else:
-        await until_stored(lambda: leases.release(lease), clock)
+        if not holding.is_given_back:
+            await until_stored(lambda: leases.release(lease), clock)

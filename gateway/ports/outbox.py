@@ -32,6 +32,10 @@ class Outbox(ABC):
         """Return the lane's first unfinished delivery with its parts, or None if there is none or it must wait."""
 
     @abstractmethod
+    async def release_if_idle(self, lane: str, lease: Lease) -> bool:
+        """Give the lease back if `next` would find nothing; return whether it was given back."""
+
+    @abstractmethod
     async def save_parts(self, delivery_id: str, lease: Lease, parts: Sequence[Part]) -> Sequence[StoredPart]:
         """Store what the delivery is shown as, before the first is sent; a delivery that has parts keeps them."""
 

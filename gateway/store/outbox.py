@@ -12,7 +12,7 @@ from gateway.domain.outbound import Delivery, DeliveryState, NewDelivery, Part, 
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease, lane_lease
 from gateway.ports.outbox import Outbox
-from gateway.store import outbox_rows
+from gateway.store import leases, outbox_rows
 from gateway.store.codec import PART, REF, dump, to_micros
 from gateway.store.database import Database, Transaction
 from gateway.store.guard import check_lease
@@ -65,14 +65,17 @@ class SqlOutbox(Outbox):
     async def next(self, lane: str, lease: Lease) -> Delivery | None:
         def work(tx: Transaction) -> Delivery | None:
             check_lease(tx, lease, lane_lease(lane))
-            while (head := tx.one(_HEAD, lane)) is not None:
-                if (head["not_before"] or 0) > to_micros(self._clock.now()):
-                    return None
-                if (delivery := outbox_rows.read_sendable(tx, head)) is not None:
-                    return delivery
-                # One that cannot be read must not hold up those behind it; it stays, to be looked at.
-                self._end(tx, head["id"], DeliveryState.DEAD, "damaged: it cannot be read")
-            return None
+            return self._next(tx, lane)
+
+        return await self._database.write(work)
+
+    async def release_if_idle(self, lane: str, lease: Lease) -> bool:
+        def work(tx: Transaction) -> bool:
+            check_lease(tx, lease, lane_lease(lane))
+            if self._next(tx, lane) is not None:
+                return False
+            leases.release(tx, lease)
+            return True
 
         return await self._database.write(work)
 
@@ -204,6 +207,16 @@ class SqlOutbox(Outbox):
             return tx.execute("DELETE FROM outbox WHERE state = 'done' AND done_at < ?", before)
 
         return await self._database.write(work)
+
+    def _next(self, tx: Transaction, lane: str) -> Delivery | None:
+        while (head := tx.one(_HEAD, lane)) is not None:
+            if (head["not_before"] or 0) > to_micros(self._clock.now()):
+                return None
+            if (delivery := outbox_rows.read_sendable(tx, head)) is not None:
+                return delivery
+            # One that cannot be read must not hold up those behind it; it stays, to be looked at.
+            self._end(tx, head["id"], DeliveryState.DEAD, "damaged: it cannot be read")
+        return None
 
     async def _for_delivery(self, delivery_id: str, lease: Lease, work: Callable[[Transaction], T]) -> T:
         def guarded(tx: Transaction) -> T:

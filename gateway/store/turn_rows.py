@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gateway.domain.errors import InvalidKey, LeaseLost, StopRequested
-from gateway.domain.keys import Route, SessionKey
+from gateway.domain.keys import Route
 from gateway.domain.message import Mark
 from gateway.domain.turn import Turn, TurnState, Usage
 from gateway.ports.leases import Lease, session_lease
@@ -27,11 +27,10 @@ WHERE {where} ORDER BY turns.started_at DESC, turns.first_seq DESC LIMIT ?
 def decode_turn(tx: Transaction, row: Row) -> Turn:
     """Return the turn that a row holds."""
     session = decode_header(header_row(tx, row["session_id"]))
-    key: SessionKey = session.key
+    key = session.key
     return Turn(
         id=row["id"],
-        session_id=row["session_id"],
-        key=key,
+        session=session,
         # A damaged route costs the mark of which message is answered, not the answer.
         route=parsed_json(ROUTE, row["route"]) or Route(key.channel, key.chat_id, key.thread),
         attempt=row["attempt"],
@@ -39,7 +38,6 @@ def decode_turn(tx: Transaction, row: Row) -> Turn:
         started_at=from_micros(row["started_at"]),
         first_seq=row["first_seq"],
         stop_requested_by=row["stop_requested_by"],
-        origin_label=session.origin_label,
     )
 
 

@@ -25,7 +25,7 @@ class Commanding:
 
     async def compact(self, run: Run, seq: int) -> None:
         """Sum up the older part of the session, as the row at `seq` asks."""
-        outcome = await self._asker.compact(run.session, run.turn, run.lease, run.specs)
+        outcome = await self._asker.compact(run)
         text = {
             Compacted.SUMMARISED: self._phrases.compacted,
             Compacted.SKIPPED: self._phrases.nothing_to_compact,

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from loguru import logger
 
+from gateway.domain.calibration import MOST_FACTOR
 from gateway.domain.compaction.boundary import pick_boundary
 from gateway.domain.compaction.state import CompactionState
 from gateway.domain.compaction.trigger import keep_budget, signal, trigger
@@ -113,8 +114,11 @@ class Compactor:
         if plan.fixed_tokens * plan.factor >= self._trigger(plan):
             # What is sent besides the history is the most of it, and that cannot be summed up.
             return False
-        latest = await self._turns.latest_usage(session.id)
         counted = made.whole + plan.fixed_tokens
+        if counted * MOST_FACTOR < self._trigger(plan):
+            # However the provider counts, it is far from it; most requests are.
+            return False
+        latest = await self._turns.latest_usage(session.id)
         expected = signal(
             latest.input_tokens if latest else None, latest.counted_tokens if latest else 0, counted, plan.factor
         )

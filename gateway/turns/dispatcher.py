@@ -11,7 +11,7 @@ from loguru import logger
 from gateway.domain.errors import LeaseLost, Unavailable
 from gateway.domain.turn import RESUME, Turn, Waiting
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease, Leases, held, session_lease
+from gateway.ports.leases import Holding, Lease, Leases, held, session_lease
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Wakeups
 from gateway.turns.breaks import Breaks, Why
@@ -66,34 +66,35 @@ class Dispatcher:
         try:
             lease = await self._leases.acquire(session_lease(session_id), self._owner, self._ttl)
             if lease is not None:
-                async with held(self._leases, lease, self._ttl, self._clock):
-                    await self._work(session_id, lease)
+                async with held(self._leases, lease, self._ttl, self._clock) as holding:
+                    await self._work(session_id, holding)
         except LeaseLost:
             logger.bind(session_id=session_id).warning("the session is worked elsewhere now; nothing more is written")
         finally:
             self._attention.idle(session_id)
 
-    async def _work(self, session_id: str, lease: Lease) -> None:
+    async def _work(self, session_id: str, holding: Holding) -> None:
         while not self._is_draining:
             # Before the turn begins: what is asked for from then on must not be missed.
             breaks = Breaks()
             self._wakeups.on_signal(session_id, lambda _, breaks=breaks: breaks.ask(Why.LOOK))  # type: ignore[misc]
             try:
-                if not await self._next(session_id, lease, breaks):
-                    return
+                await self._next(session_id, holding.lease, breaks)
             finally:
                 self._wakeups.on_signal(session_id, None)
+            holding.is_given_back = await self._turns.release_if_idle(session_id, holding.lease)
+            if holding.is_given_back or not await self._settling.is_over(session_id):
+                return
 
-    async def _next(self, session_id: str, lease: Lease, breaks: Breaks) -> bool:
-        """Run the session's next turn; return whether there may be another one for us."""
+    async def _next(self, session_id: str, lease: Lease, breaks: Breaks) -> None:
+        """Run the session's next turn, if there is one to run."""
         turn = await self._begin(session_id, lease)
         if turn is None:
-            return not await self._turns.release_if_idle(session_id, lease)
+            return
         if turn.attempt > 1 and not is_ended_at_once(turn):
             await self._run_suspect(turn, lease, breaks)
         else:
             await self._run(turn, lease, breaks)
-        return await self._settling.is_over(session_id)
 
     async def _begin(self, session_id: str, lease: Lease) -> Turn | None:
         """Begin a turn; if this is cancelled while it is being stored, set it down again."""

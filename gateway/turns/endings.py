@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gateway.domain.errors import AuthFailed, Filtered, StopRequested, TrunklineError, Unavailable
 from gateway.domain.message import Message
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import Phrases
+from gateway.domain.session import Session
 from gateway.domain.turn import Turn, TurnState, Usage
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
@@ -34,14 +35,21 @@ class Endings:
     """Writes the ends of turns; holds nothing between them."""
 
     def __init__(
-        self, *, turns: Turns, wakeups: Wakeups, clock: Clock, phrases: Phrases, teller: Teller, titles: bool
+        self,
+        *,
+        turns: Turns,
+        wakeups: Wakeups,
+        clock: Clock,
+        phrases: Phrases,
+        teller: Teller,
+        wants_title: Callable[[Session], bool],
     ) -> None:
         self._turns = turns
         self._wakeups = wakeups
         self._clock = clock
         self._phrases = phrases
         self._teller = teller
-        self._titles = titles
+        self._wants_title = wants_title
 
     async def answered(self, run: Run, answer: Answer) -> None:
         """End in an answer, or in the silence that the model chose."""
@@ -49,7 +57,7 @@ class Endings:
         deliveries = [] if answer.is_silence else [delivery(turn, "answer", self._shown(answer))]
         await until_stored(lambda: self._turns.finish(turn, run.lease, [row], deliveries, usage), self._clock)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
-        if self._titles:
+        if self._wants_title(run.session):
             await self._wakeups.wake(Topic.TITLE, turn.session_id)
         self._teller.of_turn(Step.FINISHED, turn, is_silent=answer.is_silence, **_spent(usage))
 

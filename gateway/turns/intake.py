@@ -108,7 +108,7 @@ class Intake:
 
     async def _reset_if_over(self, inbound: Inbound) -> None:
         """Close a session that a rule says is over, so that this message begins another. By default no rule does."""
-        if self._resets == NO_RESETS:
+        if self._resets.is_never:
             return
         try:
             session = await self._sessions.get(inbound.key)

@@ -7,16 +7,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.domain.calibration import LOOKED_AT, count_factor
 from gateway.domain.errors import Refused
 from gateway.domain.message import TOKENS_PER_MESSAGE
 from gateway.domain.replay.pipeline import Terms
 from gateway.domain.replay.window import most_messages
 from gateway.domain.session import Session
+from gateway.domain.turn import Usage
 from gateway.ports.model import Model, ModelInfo, Tail
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.tools import ToolSpec
 from gateway.ports.turns import Turns
+from gateway.turns.calibrating import Calibration
 from gateway.turns.options import GatewayOptions
 from gateway.turns.profile import Profile, Profiles
 
@@ -48,7 +49,7 @@ class Planner:
     def __init__(
         self, *, turns: Turns, model: Model, profiles: Profiles, count: TokenCounter, options: GatewayOptions
     ) -> None:
-        self._turns = turns
+        self._calibration = Calibration(turns)
         self._model = model
         self._profiles = profiles
         self._count = count
@@ -65,6 +66,10 @@ class Planner:
         self._refused[key] = min(tokens, self._refused.pop(key, tokens))
         while len(self._refused) > REFUSALS_KEPT:
             self._refused.popitem(last=False)
+
+    def learn(self, usage: Usage) -> None:
+        """Remember how the provider counted a request."""
+        self._calibration.learn(usage)
 
     @property
     def compacts(self) -> bool:
@@ -87,7 +92,7 @@ class Planner:
         """
         profile, info = self.who(session, model)
         fixed = await asyncio.to_thread(self._fixed, profile, specs, tail)
-        factor = count_factor(await self._turns.counts(info.provider, info.name, LOOKED_AT))
+        factor = await self._calibration.factor(info.provider, info.name)
         room = int((info.window - info.max_output) / factor) - fixed
         if room <= 0:
             raise Refused(

@@ -83,7 +83,7 @@ class Rounds:
         turn = run.turn
         if is_about_compaction(turn) and await self._choosing.answer(turn, run.lease) == TRIM:
             run.effort.may_ask = False
-            await self._asker.trim(turn, run.lease)
+            await self._asker.trim(run)
         rows = await self._sessions.all_rows(turn.session_id, after=turn.first_seq - 1)
         if broken_off := unanswered(rows):
             # The process that ran them is gone. They may have had an effect, so they are not run again unasked.
@@ -97,7 +97,9 @@ class Rounds:
             try:
                 async with run.breaks.step():
                     run.specs = run.specs or await self._tools.specs(run.session)
-                    await self._pictures.fetch(run.turn, run.lease)
+                    if any(row.media for row in rows):
+                        run.has_files = True
+                        await self._pictures.fetch(run.turn, run.lease)
                     if may_command and (commands := [row for row in said if row.kind is Kind.COMMAND]):
                         await self._commanding.compact(run, commands[-1].seq)
                 return any(row.kind is not Kind.COMMAND for row in said)
@@ -137,9 +139,7 @@ class Rounds:
         return answer
 
     async def _ask(self, run: Run, so_far: str = "") -> Answer:
-        answer = await run.breaks.within(
-            lambda: self._asker.ask(run.session, run.turn, run.lease, run.specs, run.effort, so_far)
-        )
+        answer = await run.breaks.within(lambda: self._asker.ask(run, so_far))
         run.usage = answer.usage
         return answer
 
@@ -154,8 +154,10 @@ class Rounds:
             broken = caught
             if broken.why is Why.TIME_IS_UP:
                 raise
-        await self._store(run, run.calling.rows())
+        results = run.calling.rows()
+        await self._store(run, results)
         run.calling = None
+        run.has_files = run.has_files or any(row.media for row in results)
         if broken is not None and (rows := await self._look(run, broken)):
             await self._take_in(run, rows)
 

@@ -24,6 +24,8 @@ class Run:
     session: Session
     breaks: Breaks
     specs: Sequence[ToolSpec] = ()
+    has_files: bool = False
+    """Whether files came with what was said or with a result of a tool."""
     effort: Effort = field(default_factory=Effort)
     calling: Calling | None = None
     """The calls of the round that runs, until their results are stored."""

@@ -14,7 +14,6 @@ from gateway.domain.turn import Turn
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
 from gateway.ports.wakeups import Topic, Wakeups
-from gateway.sessions.manager import SessionManager
 from gateway.turns.breaks import Breaks, Broken, Why
 from gateway.turns.choosing import Suspended
 from gateway.turns.endings import Endings
@@ -37,7 +36,6 @@ class Runner:
     def __init__(
         self,
         *,
-        sessions: SessionManager,
         rounds: Rounds,
         endings: Endings,
         wakeups: Wakeups,
@@ -45,7 +43,6 @@ class Runner:
         teller: Teller,
         time_limit: timedelta,
     ) -> None:
-        self._sessions = sessions
         self._rounds = rounds
         self._endings = endings
         self._wakeups = wakeups
@@ -60,8 +57,7 @@ class Runner:
             if turn.attempt > MAX_ATTEMPTS:
                 await self._endings.set_aside(turn, lease)
                 return
-            session = await self._sessions.get(turn.session_id)
-            run = Run(turn=turn, lease=lease, session=session, breaks=breaks)
+            run = Run(turn=turn, lease=lease, session=turn.session, breaks=breaks)
             async with self._limited(breaks):
                 await self._to_its_end(run)
 

@@ -66,7 +66,7 @@ class Teller:
             chat_id=route.chat_id,
             message_id=route.reply_to or "",
             turn_id=turn.id,
-            origin_label=turn.origin_label,
+            origin_label=turn.session.origin_label,
             details=details,
         )
         self._tell(f"turn {kind}", level, event, cause)

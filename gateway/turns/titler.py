@@ -21,6 +21,11 @@ CHARACTERS_SHOWN = 500
 """How much of each of the first rows the model is shown."""
 
 
+def wants_title(session: Session, model: Model, profiles: Profiles) -> bool:
+    """Whether a session has no title but its first line, and a model that could make one."""
+    return session.title_source < TitleSource.GENERATED and model.info(profiles(session).model).writes
+
+
 class Titler:
     """Gives sessions titles. A failure costs the title, and nothing else."""
 
@@ -37,9 +42,9 @@ class Titler:
             logger.bind(session_id=session_id, error=str(error)).warning("no title could be made")
 
     async def _title(self, session: Session) -> None:
-        model = self._profiles(session).model
-        if session.title_source >= TitleSource.GENERATED or not self._model.info(model).writes:
+        if not wants_title(session, self._model, self._profiles):
             return
+        model = self._profiles(session).model
         rows = await self._sessions.page(session.id, after=0, limit=ROWS_SHOWN)
         if not await self._sessions.try_title(session.id, MOST_ATTEMPTS):
             return

@@ -94,6 +94,20 @@ async def test_a_finished_delivery_keeps_its_receipt_and_drops_its_body(store: S
     assert [(p.ref, p.part) for p in done.parts] == [(Ref(id="9.1"), None)]
 
 
+async def test_a_lane_is_given_back_only_when_nothing_may_go(store: Store, clock: ManualClock) -> None:
+    await store.outbox.enqueue([delivery("a", 1)])
+    lease = await lane(store)
+    assert not await store.outbox.release_if_idle(LANE, lease)
+    found = await head(store, lease)
+    await store.outbox.defer(found.id, lease, clock.now() + timedelta(seconds=5), "later")
+    assert await store.outbox.release_if_idle(LANE, lease)
+    for attempt in (store.outbox.release_if_idle(LANE, lease), store.outbox.next(LANE, lease)):
+        with pytest.raises(LeaseLost):
+            await attempt
+    await clock.advance(5)
+    assert not await store.outbox.release_if_idle(LANE, await lane(store, "another"))
+
+
 async def test_a_deferred_delivery_holds_its_lane_until_then(store: Store, clock: ManualClock) -> None:
     await store.outbox.enqueue([delivery("a", 1), delivery("b", 2)])
     lease = await lane(store)

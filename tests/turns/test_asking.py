@@ -170,7 +170,7 @@ async def test_a_picture_of_another_conversation_cannot_be_opened(rig: Rig) -> N
     for arguments in (f'{{"ref": "{ref}"}}', '{"ref": 5}', "{}", '{"ref": null}'):
         rig.model.steps = [[ToolCallRequested("c1", "open_media", arguments)]]
         await rig.turn("show me", hash(arguments), route=other)
-        assert rig.model.requests[-1].tail.pictures == []
+        assert not rig.model.requests[-1].tail.pictures
         assert rig.model.requests[-1].messages[-1].text == "There is no file of that reference in this conversation."
 
 
