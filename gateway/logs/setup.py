@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
@@ -73,11 +74,24 @@ def _open(file: Path) -> _Private:
 class _Private(RotatingFileHandler):
     """A rotating file that only its owner can read, since a log tells who talked with whom."""
 
+    _next = 0
+
     def _open(self) -> TextIOWrapper:
         # Only a file that is new gets the mode, so an owner can open an existing one to others.
         opener = partial(os.open, mode=0o600)
         stream = open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=opener)  # noqa: SIM115
+        found = os.fstat(stream.fileno())
+        self._is_regular, self._size = stat.S_ISREG(found.st_mode), found.st_size + self._next
         return cast(TextIOWrapper, stream)
+
+    def shouldRollover(self, record: LogRecord) -> bool:
+        """Count what is written: asking the file system about each line costs more than the line."""
+        length = len(record.getMessage().encode("utf-8", "replace")) + 1
+        is_full = self._is_regular and self._size + length > self.maxBytes
+        # What makes the file full is the first line of the next one.
+        self._next = length if is_full else 0
+        self._size += length
+        return is_full
 
 
 def _close(file: _Private) -> None:

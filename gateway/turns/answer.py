@@ -36,11 +36,15 @@ class Answer:
     thinking: list[Thinking] = field(default_factory=list)
     usage: Usage | None = None
     reason: FinishReason = FinishReason.STOP
+    _shown: tuple[str, str] = ("", "")
+    """A text, and what a person sees of it; that is asked for again and again."""
 
     @property
     def shown(self) -> str:
         """What a person sees of it: nothing of our machinery, and no thinking."""
-        return for_people(self.text)
+        if self._shown[0] != self.text:
+            self._shown = (self.text, for_people(self.text))
+        return self._shown[1]
 
     @property
     def is_blank(self) -> bool:

@@ -23,6 +23,8 @@ from gateway.turns.profile import Profile, Profiles
 
 SHARE_OF_REFUSED = 0.9
 REFUSALS_KEPT = 1_000
+TEXTS_KEPT = 200
+"""System prompts and sets of tools whose tokens are remembered; more than that are not used side by side."""
 NO_TAIL = Tail()
 LARGEST_PART = 4
 """One row may take a quarter of the window: a share of what does not change, so that it is always cut the same way."""
@@ -54,6 +56,7 @@ class Planner:
         self._profiles = profiles
         self._count = count
         self._options = options
+        self._counted: dict[tuple[str, ...], int] = {}
         self._refused: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def refused(self, session: Session, plan: Plan, tokens: int) -> None:
@@ -91,7 +94,7 @@ class Planner:
         Raises `Refused` where nothing is left for the history.
         """
         profile, info = self.who(session, model)
-        fixed = await asyncio.to_thread(self._fixed, profile, specs, tail)
+        fixed = await self._fixed(profile, specs) + self._line(tail.text) + tail.picture_tokens
         factor = await self._calibration.factor(info.provider, info.name)
         room = int((info.window - info.max_output) / factor) - fixed
         if room <= 0:
@@ -109,9 +112,18 @@ class Planner:
         )
         return Plan(profile=profile, info=info, terms=terms, tail=tail, fixed_tokens=fixed, factor=factor)
 
-    def _fixed(self, profile: Profile, specs: Sequence[ToolSpec], tail: Tail) -> int:
-        texts = [profile.system_prompt, tail.text, *(f"{spec.name} {spec.description} {spec.schema}" for spec in specs)]
-        return sum(self._count(text) + TOKENS_PER_MESSAGE for text in texts if text) + tail.picture_tokens
+    async def _fixed(self, profile: Profile, specs: Sequence[ToolSpec]) -> int:
+        """Return the tokens of what is the same from turn to turn; it may be long, and is counted once."""
+        texts = (profile.system_prompt, *(f"{spec.name} {spec.description} {spec.schema}" for spec in specs))
+        if texts not in self._counted:
+            tokens = await asyncio.to_thread(lambda: sum(map(self._line, texts)))
+            if len(self._counted) >= TEXTS_KEPT:
+                self._counted.clear()
+            self._counted[texts] = tokens
+        return self._counted[texts]
+
+    def _line(self, text: str) -> int:
+        return self._count(text) + TOKENS_PER_MESSAGE if text else 0
 
     def _most_messages(self, info: ModelInfo) -> int | None:
         wanted = self._options.replay_messages
