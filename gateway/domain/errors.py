@@ -94,7 +94,11 @@ class LeaseLost(TrunklineError):
 
 
 class StopRequested(TrunklineError):
-    """Somebody asked the turn to stop; nothing may be written for it but its end."""
+    """Somebody asked the turn to stop; nothing may be written for it but its end. `by` is the id of who did."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__("the turn was asked to stop")
+        self.by = by
 
 
 class ContextOverflow(TrunklineError):

@@ -83,7 +83,7 @@ def check(tx: Transaction, turn: Turn, lease: Lease, *, even_stopped: bool = Fal
     if row is None:
         raise LeaseLost(lease.name)
     if row["stop_requested_by"] is not None and not even_stopped:
-        raise StopRequested(f"the turn {turn.id} was asked to stop")
+        raise StopRequested(row["stop_requested_by"])
 
 
 def set_state(tx: Transaction, turn: Turn, state: TurnState, now: datetime) -> None:

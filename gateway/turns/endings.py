@@ -72,18 +72,18 @@ class Endings:
         phrase = self._phrase(error)
         try:
             await self._fail(run.turn, run.lease, TurnState.FAILED, phrase, run.unstored(), run.usage)
-        except StopRequested:
-            await self.stopped(run)
+        except StopRequested as stop:
+            await self.stopped(run, stop.by)
             return
         about = {"why": type(error).__name__, "reference": run.turn.id[:8]}
         self._teller.of_turn(Step.FAILED, run.turn, level="ERROR", cause=str(error), **about)
 
-    async def stopped(self, run: Run) -> None:
+    async def stopped(self, run: Run, by: str) -> None:
         """End because somebody asked for it, and say what becomes of the messages that waited."""
         waiting = (await self._turns.backlog(run.turn.session_id)).stopped
         phrase = self._phrases.stopped_waiting if waiting else self._phrases.stopped
         await self._fail(run.turn, run.lease, TurnState.STOPPED, phrase, run.unstored(), run.usage)
-        self._teller.of_turn(Step.STOPPED, run.turn, by=run.turn.stop_requested_by, waiting=waiting)
+        self._teller.of_turn(Step.STOPPED, run.turn, by=by, waiting=waiting)
 
     async def set_aside(self, turn: Turn, lease: Lease) -> None:
         """End a turn that ended the process too often; its rows are not replayed any more."""

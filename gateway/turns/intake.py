@@ -79,7 +79,7 @@ class Intake:
     async def _admit(self, inbound: Inbound) -> None:
         try:
             if await self._commands.handle(inbound):
-                self._teller.of_message(Step.COMMAND, inbound)
+                self._teller.of_message(Step.COMMAND, inbound, command=inbound.text.strip())
                 return
             await self._reset_if_over(inbound)
             session_id = await self._turns.accept(inbound, self._new_session(inbound), most_waiting=self._max_waiting)

@@ -67,8 +67,8 @@ class Runner:
             await self._answer(run)
         except LeaseLost:
             raise
-        except StopRequested:
-            await self._endings.stopped(run)
+        except StopRequested as stop:
+            await self._endings.stopped(run, stop.by)
         except Suspended as suspended:
             self._teller.of_turn(Step.WAITING, run.turn, until=suspended.until.isoformat())
             await self._wakeups.wake(Topic.LANE, run.turn.route.lane)
@@ -81,7 +81,7 @@ class Runner:
 
     async def _answer(self, run: Run) -> None:
         if run.turn.stop_requested_by is not None:
-            raise StopRequested(f"the turn {run.turn.id} was asked to stop before it began")
+            raise StopRequested(run.turn.stop_requested_by)
         answer = await self._rounds.answer(run)
         if answer is None:
             await self._endings.unanswered(run)

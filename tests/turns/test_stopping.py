@@ -46,6 +46,7 @@ async def test_a_stop_breaks_off_the_model(rig: Rig) -> None:
     assert (one.text, mark.kind) == ("one", Kind.INTERRUPTED)
     assert await rig.store.leases.holders() == []
     assert rig.told()[-1] == "stopped"
+    assert rig.events[-1].details == {"by": "U1", "waiting": 0}
 
 
 async def test_a_stop_breaks_off_a_tool_and_keeps_the_rounds_that_are_finished(rig: Rig) -> None:
