@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from bench.row import Row
-from bench.turns import CHATS_AT_ONCE, NullChannel, Talk, talking
+from bench.turns import once_each, talking
 
 WARM = 200
 LIMIT_MB = 30
@@ -39,17 +38,10 @@ async def growth(chats: int, warm: int = WARM) -> float:
     """Return the resident megabytes that the turns of so many chats add, after some that warm everything up."""
     with tempfile.TemporaryDirectory() as folder:
         async with talking(Path(folder)) as (channel, talk):
-            await _once_each(channel, talk, "warm", warm)
+            await once_each(channel, talk, [f"warm{number}" for number in range(warm)])
             before = _resident()
-            await _once_each(channel, talk, "chat", chats)
+            await once_each(channel, talk, [f"chat{number}" for number in range(chats)])
             return _resident() - before
-
-
-async def _once_each(channel: NullChannel, talk: Talk, name: str, chats: int) -> None:
-    for first in range(0, chats, CHATS_AT_ONCE):
-        numbers = range(first, min(first + CHATS_AT_ONCE, chats))
-        await asyncio.gather(*(talk(f"{name}{number}") for number in numbers))
-        channel.sent.clear()
 
 
 def _resident() -> float:

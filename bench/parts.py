@@ -9,7 +9,9 @@ from bench.appending import measure_appending
 from bench.chats import measure_chats
 from bench.compacting import measure_compaction
 from bench.counting import measure_counting
+from bench.idle import measure_idle
 from bench.importing import measure_importing
+from bench.load import measure_load
 from bench.process import measure_processes
 from bench.reading import measure_cold, measure_lists
 from bench.replaying import measure_replays
@@ -29,6 +31,8 @@ PARTS: Mapping[str, Callable[[], Sequence[Row]]] = {
     "shapes": lambda: asyncio.run(measure_shapes()),
     "chats": measure_chats,
     "turns": lambda: asyncio.run(measure_turns()),
+    "load": lambda: asyncio.run(measure_load()),
+    "idle": lambda: asyncio.run(measure_idle()),
     "import": lambda: asyncio.run(measure_importing()),
     "process": measure_processes,
 }
