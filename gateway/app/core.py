@@ -40,6 +40,7 @@ from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.intake import Intake
 from gateway.turns.presence import Attention
 from gateway.turns.profile import Profile, Profiles
+from gateway.turns.strays import Strays
 from gateway.turns.sweep import Sweep
 from gateway.turns.titler import Titler
 from gateway.wakeups.clock import SystemClock
@@ -64,6 +65,7 @@ class Core:
     events: RecentEvents
     intake: Intake
     attention: Attention
+    strays: Strays
     dispatcher: Dispatcher
     titler: Titler
     lanes: Lanes
@@ -154,6 +156,7 @@ class _Wiring:
             events=events,
             intake=intake,
             attention=turning.attention,
+            strays=turning.strays,
             dispatcher=turning.dispatcher(self.owner, lease_ttl=self.lease_ttl),
             titler=Titler(sessions=store.sessions, model=model, profiles=profiles(self.settings)),
             lanes=self.lanes(store, wakeups, opened),
@@ -217,10 +220,13 @@ class _Wiring:
 
 
 def busy_modes(settings: Settings) -> BusyModes:
-    """Return what each chat does while it is answered. A terminal that nobody configured shows one line at a time."""
-    configured = settings.channels.values()
+    """Return what each chat does while it is answered.
+
+    A terminal that nobody configured never lets a burst settle: what is piped into it ends with its answer.
+    """
+    configured, default = settings.channels.values(), settings.gateway.busy
     return BusyModes(
-        default=Busy.STEER,
+        default=Busy.QUEUE if default is Busy.BURST else default,
         by_channel={channel.name: channel.busy or settings.gateway.busy for channel in configured},
         by_chat={(channel.name, chat): mode for channel in configured for chat, mode in channel.busy_in.items()},
     )

@@ -29,6 +29,7 @@ from gateway.turns.compacting import Compactor
 from gateway.turns.dispatcher import Dispatcher
 from gateway.turns.endings import Endings
 from gateway.turns.intake import Intake
+from gateway.turns.listening import Listener
 from gateway.turns.options import GatewayOptions
 from gateway.turns.pictures import Pictures
 from gateway.turns.planning import Planner
@@ -38,6 +39,7 @@ from gateway.turns.reopening import WithMedia
 from gateway.turns.rounds import Rounds
 from gateway.turns.runner import Runner
 from gateway.turns.settling import Settling
+from gateway.turns.strays import Strays
 from gateway.turns.summariser import Summariser
 from gateway.turns.telling import Teller
 from gateway.turns.titler import wants_title
@@ -67,6 +69,11 @@ class Turning:
     def attention(self) -> Attention:
         """What shows that the bot is at work; whoever runs turns closes it at the end."""
         return Attention(self.channels, self.clock)
+
+    @cached_property
+    def strays(self) -> Strays:
+        """What owns tools that do not end; whoever runs turns closes it at the end."""
+        return Strays(self.clock)
 
     def intake(self, policy: Policy, capabilities: Mapping[str, Capabilities]) -> Intake:
         """Return the gate that everything comes in by."""
@@ -133,16 +140,6 @@ class Turning:
             teller=self._teller,
             wants_title=self._wants_title,
         )
-        return Runner(
-            rounds=self._rounds(SessionManager(self.store.sessions, self.count)),
-            endings=endings,
-            wakeups=self.wakeups,
-            clock=self.clock,
-            teller=self._teller,
-            time_limit=timedelta(minutes=self.options.turn_minutes),
-        )
-
-    def _rounds(self, sessions: SessionManager) -> Rounds:
         pictures = Pictures(
             sessions=self.store.sessions,
             turns=self.store.turns,
@@ -151,26 +148,50 @@ class Turning:
             clock=self.clock,
             most_bytes=self.most_bytes,
         )
+        sessions = SessionManager(self.store.sessions, self.count)
         asker = self._asker(sessions, pictures)
-        return Rounds(
+        listener = self._listener(sessions, asker, pictures)
+        return Runner(
+            rounds=self._rounds(asker, listener),
+            listener=listener,
+            endings=endings,
+            wakeups=self.wakeups,
+            clock=self.clock,
+            teller=self._teller,
+            time_limit=timedelta(minutes=self.options.turn_minutes),
+        )
+
+    def _listener(self, sessions: SessionManager, asker: Asker, pictures: Pictures) -> Listener:
+        commanding = Commanding(
+            asker=asker, outbox=self.store.outbox, wakeups=self.wakeups, clock=self.clock, phrases=self.phrases
+        )
+        return Listener(
             turns=self.store.turns,
             sessions=sessions,
             asker=asker,
             choosing=self._choosing,
-            commanding=Commanding(
-                asker=asker,
-                outbox=self.store.outbox,
-                wakeups=self.wakeups,
-                clock=self.clock,
-                phrases=self.phrases,
-            ),
+            commanding=commanding,
             pictures=pictures,
-            tools=WithMedia(self.tools, self.media),
+            tools=self._all_tools,
             clock=self.clock,
             modes=self.modes,
             teller=self._teller,
+        )
+
+    def _rounds(self, asker: Asker, listener: Listener) -> Rounds:
+        return Rounds(
+            turns=self.store.turns,
+            asker=asker,
+            listener=listener,
+            tools=self._all_tools,
+            strays=self.strays,
+            teller=self._teller,
             max_rounds=self.options.max_rounds,
         )
+
+    @cached_property
+    def _all_tools(self) -> Tools:
+        return WithMedia(self.tools, self.media)
 
     def _asker(self, sessions: SessionManager, pictures: Pictures) -> Asker:
         planner = Planner(

@@ -44,6 +44,7 @@ async def working(core: Core) -> AsyncIterator[asyncio.Event]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await core.attention.close()
+        await core.strays.close()
 
 
 async def first(*work: Coroutine[Any, Any, None]) -> None:

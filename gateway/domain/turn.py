@@ -56,9 +56,16 @@ class Turn:
     state: TurnState
     started_at: datetime
     first_seq: int
+    message_id: str = ""
+    """The key of that message, as its event was named when it came in."""
     stop_requested_by: str | None = None
     waited: Waiting | None = None
     """What it had waited for when it was begun this time, if for anything."""
+
+    @property
+    def reference(self) -> str:
+        """What a person is told to name the turn by; the log has the whole id."""
+        return self.id[:8]
 
     @property
     def session_id(self) -> str:

@@ -12,4 +12,8 @@ class CommandHandler(ABC):
 
     @abstractmethod
     async def handle(self, inbound: Inbound) -> bool:
-        """Act on the event if it is a command or a choice; return False if it is ordinary input for the model."""
+        """Act on the event if it is control, and return whether it is; all other input has its place in the inbox.
+
+        A repeat of an event is control too, and nothing is done about it again. Raises `Unavailable` where nothing
+        could be written; then the event must come again.
+        """

@@ -38,8 +38,8 @@ class Turns(ABC):
 
         An unfinished turn comes first: with `attempt` + 1 if its process died over it, with the same attempt if it was
         suspended to be resumed. Otherwise all pending input, in the platform's order of time, becomes user rows and a
-        new turn; if all of it was stopped while it waited, the turn says by whom. While a turn waits for something
-        else, and nobody asked it to stop, there is nothing to do.
+        new turn. Where some of it was stopped while it waited, that alone makes a turn first, which says by whom. While
+        a turn waits for something else, and nobody asked it to stop, there is nothing to do.
         """
 
     @abstractmethod
@@ -48,7 +48,10 @@ class Turns(ABC):
 
     @abstractmethod
     async def append_round(self, turn: Turn, lease: Lease, rows: Sequence[Message], usage: Usage | None) -> None:
-        """Store the rows of a finished round."""
+        """Store the rows of a finished round, and what a call cost.
+
+        Also without rows: for the cost alone, or only to find out whether the turn may still go on.
+        """
 
     @abstractmethod
     async def consolidate(
@@ -104,7 +107,9 @@ class Turns(ABC):
     async def request_stop(self, ref: str | SessionKey, by: str, *, event: Inbound | None = None) -> Stopping:
         """Ask a session's unfinished turn to stop, and all that waits in its inbox not to be answered.
 
-        `event` is what asked for it: remembered like an accepted one, so that a repeat of it stops nothing more.
+        `event` is what asked for it: remembered like an accepted one, so that a repeat of it stops nothing more, which
+        is `REPEAT`. `REQUESTED` says that there is something to stop, also where somebody asked for that before, and
+        `NOTHING` that there is not.
         """
 
     @abstractmethod

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from gateway.domain.errors import Refused
 from gateway.domain.keys import SessionKey
-from gateway.domain.message import Mark, Message, Role
+from gateway.domain.message import Kind, Mark, Message, Role
 from gateway.domain.origins import Origin
 from gateway.domain.replay.pipeline import Replay, Terms
 from gateway.domain.retention import Retention, recent_legal_suffix
@@ -147,7 +147,9 @@ class SessionManager:
 
         The number of user rows itself means all rows.
         """
-        asked = [row.seq for row in await self.all_rows(session_id) if row.role is Role.USER]
+        rows = await self.all_rows(session_id)
+        # That an answer was stopped is nobody's message.
+        asked = [row.seq for row in rows if row.role is Role.USER and row.kind is not Kind.INTERRUPTED]
         if not 0 <= index <= len(asked):
             raise Refused(f"expected the number of a user message from 0 to {len(asked)}, got {index}")
         before = asked[index] if index < len(asked) else _LAST_ROW

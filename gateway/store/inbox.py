@@ -10,7 +10,6 @@ from loguru import logger
 
 from gateway.domain.errors import Overfull
 from gateway.domain.inbound import Inbound, as_row
-from gateway.domain.keys import Route
 from gateway.domain.message import Message
 from gateway.ports.sessions import NewSession
 from gateway.store import appending
@@ -79,8 +78,8 @@ def pending(tx: Transaction, session_id: str) -> Sequence[Row]:
 
 def claim(
     tx: Transaction, session_id: str, turn_id: str, waiting: Sequence[Row], now: datetime
-) -> tuple[Sequence[Message], Route] | None:
-    """Turn pending events into user rows of a turn; return the rows, and the route of the newest.
+) -> tuple[Sequence[Message], Inbound] | None:
+    """Turn pending events into user rows of a turn; return the rows, and the newest of the events.
 
     Returns None if none of them can become a row: an event that is a row already (its key was forgotten, and it came
     once more) is done, and one that cannot be read is set aside with its body.
@@ -103,7 +102,7 @@ def claim(
     first = appending.append(tx, session_id, added, now)
     for row, _ in claimed:
         _done(tx, row, turn_id)
-    return [replace(row, seq=seq) for seq, row in enumerate(added, start=first)], claimed[-1][1].route
+    return [replace(row, seq=seq) for seq, row in enumerate(added, start=first)], claimed[-1][1]
 
 
 def forget(tx: Transaction, now: datetime) -> int:

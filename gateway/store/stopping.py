@@ -35,7 +35,7 @@ def request(tx: Transaction, ref: str | SessionKey, by: str, event: Inbound | No
         session_id,
     )
     waiting = tx.execute(
-        "UPDATE inbox SET stopped_by = ? WHERE session_id = ? AND state = 'pending' AND stopped_by IS NULL",
+        "UPDATE inbox SET stopped_by = coalesce(stopped_by, ?) WHERE session_id = ? AND state = 'pending'",
         by,
         session_id,
     )
@@ -57,10 +57,9 @@ def backlog(tx: Transaction, session_id: str) -> Backlog:
     return Backlog(count=row["count"], stopped=row["stopped"], oldest=oldest, newest=newest)
 
 
-def stopped_by(waiting: Sequence[Row]) -> str | None:
-    """Return who stopped it if all of what waits was stopped; one message that was not is reason enough to answer."""
-    by = [row["stopped_by"] for row in waiting]
-    return by[-1] if by and None not in by else None
+def stopped(waiting: Sequence[Row]) -> Sequence[Row]:
+    """Return what of that which waits was stopped."""
+    return [row for row in waiting if row["stopped_by"] is not None]
 
 
 def _session(tx: Transaction, ref: str | SessionKey) -> str | None:

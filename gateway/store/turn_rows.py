@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gateway.domain.errors import InvalidKey, LeaseLost, StopRequested
+from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import Mark
 from gateway.domain.turn import Turn, TurnState, Usage
@@ -38,26 +39,36 @@ def decode_turn(tx: Transaction, row: Row) -> Turn:
         started_at=from_micros(row["started_at"]),
         first_seq=row["first_seq"],
         stop_requested_by=row["stop_requested_by"],
+        message_id=row["message_id"],
     )
 
 
-def start(tx: Transaction, session_id: str, turn_id: str, route: Route, first_seq: int, now: datetime) -> Turn:
-    """Insert a running turn and return it."""
+def start(tx: Transaction, session_id: str, turn_id: str, newest: Inbound, first_seq: int, now: datetime) -> Turn:
+    """Insert a running turn that answers the newest of what it claimed, and return it."""
     row = tx.one(
         """
-        INSERT INTO turns (id, session_id, channel, route, state, attempt, first_seq, started_at, updated_at)
-        VALUES (?, ?, ?, ?, 'running', 1, ?, ?, ?) RETURNING *
+        INSERT INTO turns
+            (id, session_id, channel, route, message_id, state, attempt, first_seq, started_at, updated_at)
+        VALUES (?, ?, ?, ?, ?, 'running', 1, ?, ?, ?) RETURNING *
         """,
         turn_id,
         session_id,
-        route.channel,
-        dump(ROUTE, route),
+        newest.route.channel,
+        dump(ROUTE, newest.route),
+        newest.dedupe_key,
         first_seq,
         to_micros(now),
         to_micros(now),
     )
     assert row is not None
     return decode_turn(tx, row)
+
+
+def move(tx: Transaction, turn: Turn, newest: Inbound) -> Turn:
+    """Let the turn answer a newer message."""
+    sql = "UPDATE turns SET route = ?, message_id = ? WHERE id = ?"
+    tx.execute(sql, dump(ROUTE, newest.route), newest.dedupe_key, turn.id)
+    return replace(turn, route=newest.route, message_id=newest.dedupe_key)
 
 
 def resume(tx: Transaction, row: Row, now: datetime) -> Turn:

@@ -18,7 +18,7 @@ from gateway.ports.sessions import NewSession
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
 from gateway.store import appending, inbox, leases, outbox_rows, rows, stopping, turn_rows
-from gateway.store.codec import ROUTE, dump, to_json, to_micros
+from gateway.store.codec import to_json, to_micros
 from gateway.store.counting import RowCounter
 from gateway.store.database import Database, Transaction
 from gateway.store.guard import check_lease
@@ -61,9 +61,8 @@ class SqlTurns(Turns):
             claimed = inbox.claim(tx, turn.session_id, turn.id, waiting, self._clock.now())
             if claimed is None:
                 return Joined(turn, ())
-            placed, route = claimed
-            tx.execute("UPDATE turns SET route = ? WHERE id = ?", dump(ROUTE, route), turn.id)
-            return Joined(replace(turn, route=route), placed)
+            placed, newest = claimed
+            return Joined(turn_rows.move(tx, turn, newest), placed)
 
         return await self._database.write(work)
 
@@ -197,13 +196,16 @@ class SqlTurns(Turns):
     def _start(self, tx: Transaction, session_id: str) -> Turn | None:
         now, turn_id = self._clock.now(), self._make_id()
         waiting = inbox.pending(tx, session_id)
-        claimed = inbox.claim(tx, session_id, turn_id, waiting, now)
+        # What was stopped is ended first, by itself, so that whoever asked for that is told.
+        stopped = stopping.stopped(waiting)
+        claimed = inbox.claim(tx, session_id, turn_id, stopped or waiting, now)
         if claimed is None:
             return None
-        placed, route = claimed
-        turn = turn_rows.start(tx, session_id, turn_id, route, placed[0].seq, now)
-        if (by := stopping.stopped_by(waiting)) is None:
+        placed, newest = claimed
+        turn = turn_rows.start(tx, session_id, turn_id, newest, placed[0].seq, now)
+        if not stopped:
             return turn
+        by = stopped[-1]["stopped_by"]
         tx.execute("UPDATE turns SET stop_requested_by = ? WHERE id = ?", by, turn.id)
         return replace(turn, stop_requested_by=by)
 
@@ -231,7 +233,7 @@ class SqlTurns(Turns):
         await self._database.write(work)
 
     def _take_stopped(self, tx: Transaction, turn: Turn, marks: Sequence[Message]) -> None:
-        stopped = [row for row in inbox.pending(tx, turn.session_id) if row["stopped_by"] is not None]
+        stopped = stopping.stopped(inbox.pending(tx, turn.session_id))
         inbox.claim(tx, turn.session_id, turn.id, stopped, self._clock.now())
         appending.append(tx, turn.session_id, marks, self._clock.now())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from loguru import logger
 
@@ -16,7 +17,8 @@ from gateway.ports.model import Model, ModelRequest, Tail
 from gateway.ports.tools import ToolSpec
 from gateway.sessions.manager import SessionManager
 from gateway.turns.answer import Answer, gather
-from gateway.turns.compacting import Compacted, Compactor, Effort
+from gateway.turns.compacting import Compacted, Compactor
+from gateway.turns.effort import Effort
 from gateway.turns.pictures import UNSEEN, Pictures
 from gateway.turns.planning import Plan, Planner
 from gateway.turns.run import Run
@@ -44,7 +46,8 @@ class Asker:
     async def ask(self, run: Run, so_far: str = "") -> Answer:
         """Return the model's answer. Where it refuses what was sent, less of it is sent, in this turn from then on.
 
-        `so_far` is the beginning of an answer that was cut off: the model is asked for what comes after it.
+        Only the model's own work is broken off, never what is stored on the way. `so_far` is the beginning of an answer
+        that was cut off: the model is asked for what comes after it.
         """
         effort = run.effort
         while True:
@@ -52,7 +55,7 @@ class Asker:
             if so_far:
                 request = replace(request, messages=[*request.messages, *_going_on(so_far)], counted_tokens=0)
             try:
-                answer = await gather(self._model.stream(request))
+                answer = await run.breaks.within(partial(self._answer, request))
             except ContextOverflow:
                 if not await self._made_smaller(run, plan, replay):
                     raise
@@ -66,16 +69,19 @@ class Asker:
                     self._planner.refused(run.session, plan, effort.refused)
                 return self._counted(answer, request.counted_tokens)
 
+    async def _answer(self, request: ModelRequest) -> Answer:
+        return await gather(self._model.stream(request))
+
     async def compact(self, run: Run) -> Compacted:
         """Compact the session because somebody asked for it: half of what is sent now stays as it is."""
         plan = await self._planner.plan(run.session, run.specs)
         replay = await self._sessions.replay(run.session.id, plan.terms)
         effort = Effort(may_trim=False)
-        return await self._compactor.compact(run.turn, run.lease, plan, effort, keep=replay.tokens // 2)
+        return await self._compactor.compact(run, plan, effort=effort, keep=replay.tokens // 2)
 
     async def trim(self, run: Run) -> Compacted:
         """Leave out the oldest part of the session, as was chosen."""
-        return await self._compactor.trim(run.turn, run.lease)
+        return await self._compactor.trim(run)
 
     async def _made_smaller(self, run: Run, plan: Plan, replay: Replay) -> bool:
         """Make the next request smaller, since the provider takes less than it is known for; return whether it is.
@@ -87,7 +93,7 @@ class Asker:
         effort.refusals += 1
         effort.refused = min(replay.tokens, effort.refused or replay.tokens)
         if effort.refusals == 1 and self._planner.compacts:
-            outcome = await self._compactor.compact(run.turn, run.lease, plan, effort, keep=replay.tokens // 2)
+            outcome = await self._compactor.compact(run, plan, keep=replay.tokens // 2)
         else:
             outcome = Compacted.SKIPPED
         if outcome is not Compacted.SKIPPED:
@@ -102,7 +108,7 @@ class Asker:
         terms = plan.terms if effort.most is None else replace(plan.terms, budget=min(plan.terms.budget, effort.most))
         replay = await self._sessions.replay(session.id, terms)
         if self._planner.compacts and effort.most is None and await self._compactor.is_due(session, plan, replay):
-            await self._compactor.compact(run.turn, run.lease, plan, effort)
+            await self._compactor.compact(run, plan)
             replay = await self._sessions.replay(session.id, terms)
         request = ModelRequest(
             model=plan.profile.model,

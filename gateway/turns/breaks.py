@@ -18,9 +18,11 @@ T = TypeVar("T")
 class Why(IntEnum):
     """Why a step is broken off; of two reasons the greater one counts."""
 
-    LOOK = 1
-    """Something is new in the store: a stop, or input that is not to wait."""
-    TIME_IS_UP = 2
+    INPUT = 1
+    """Something was said that is not to wait."""
+    STOP = 2
+    """Somebody may have asked for a stop; the store knows."""
+    TIME_IS_UP = 3
 
 
 class Broken(Exception):
@@ -37,21 +39,26 @@ class Breaks:
     def __init__(self) -> None:
         self._asked: Why | None = None
         self._step: asyncio.Timeout | None = None
+        self.may_interrupt = True
+        """Whether input breaks anything off; a turn that was interrupted again and again takes it in as it goes."""
 
     def ask(self, why: Why) -> None:
         """Break off the step that runs, or else the next one."""
+        if why is Why.INPUT and not self.may_interrupt:
+            return
         self._asked = why if self._asked is None else max(why, self._asked)
-        if self._step is not None:
+        # One that is being broken off already may take its time to end.
+        if self._step is not None and not self._step.expired():
             self._step.reschedule(asyncio.get_running_loop().time())
 
     def looked(self) -> None:
-        """Forget a request to look, since that is done now."""
-        if self._asked is Why.LOOK:
+        """Forget a request to look into the store, since that is done now."""
+        if self._asked is not Why.TIME_IS_UP:
             self._asked = None
 
     @asynccontextmanager
     async def step(self) -> AsyncIterator[None]:
-        """Let the body be broken off; it must write nothing that could not as well be written twice, or not at all."""
+        """Let the body be broken off. Nothing is stored inside it: whether that was done would not be known."""
         if self._asked is not None:
             raise Broken(self._asked)
         try:

@@ -12,6 +12,7 @@ from loguru import logger
 from gateway.domain.legality import interrupted
 from gateway.domain.message import Message, Role, ToolCall
 from gateway.ports.tools import ToolContext, ToolResult, Tools
+from gateway.turns.strays import Strays
 
 MOST_AT_ONCE = 8
 NO_OBJECT = "The arguments are not a JSON object, so the tool was not run."
@@ -22,19 +23,30 @@ FAILED = "The tool failed; whether it took effect is not known."
 class Calling:
     """The calls of one answer, in the order in which the model asked for them."""
 
-    def __init__(self, tools: Tools, calls: Sequence[ToolCall], context: ToolContext) -> None:
+    def __init__(self, tools: Tools, calls: Sequence[ToolCall], context: ToolContext, strays: Strays) -> None:
         self._tools = tools
         self._calls = calls
         self._context = context
+        self._strays = strays
+        self._is_over = False
         self._begun: set[int] = set()
         self._results: dict[int, ToolResult] = {}
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def run(self) -> None:
-        """Run them all; if this is broken off, those that run are cancelled, and what is done is kept."""
-        async with asyncio.TaskGroup() as group:
-            for place, call in enumerate(self._calls):
-                group.create_task(self._run(place, call), name=f"tool {call.name}")
+        """Run them all; if this is broken off, those that run are cancelled, and what is done is kept.
+
+        A tool that does not obey is waited for a moment only; whatever it still returns is not taken.
+        """
+        tasks = [
+            asyncio.create_task(self._run(place, call), name=f"tool {call.name}")
+            for place, call in enumerate(self._calls)
+        ]
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            self._is_over = True
+            await self._strays.cancel([task for task in tasks if not task.done()])
 
     def rows(self) -> Sequence[Message]:
         """Return a row for each call: its result, or that it was interrupted."""
@@ -45,12 +57,21 @@ class Calling:
         if result is None:
             row = interrupted(call)
             return row if place in self._begun else replace(row, content=NOT_RUN)
-        return Message(role=Role.TOOL, content=result.text, tool_call_id=call.id, name=call.name, media=result.media)
+        return Message(
+            role=Role.TOOL,
+            content=result.text,
+            tool_call_id=call.id,
+            name=call.name,
+            media=result.media,
+            extra={"is_error": True} if result.is_error else {},
+        )
 
     async def _run(self, place: int, call: ToolCall) -> None:
         async with self._slots:
             self._begun.add(place)
-            self._results[place] = await self._result(call)
+            result = await self._result(call)
+            if not self._is_over:
+                self._results[place] = result
 
     async def _result(self, call: ToolCall) -> ToolResult:
         if not _is_object(call.arguments):

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gateway.domain.message import Mark, Message, Role
-from gateway.domain.outbound import Choice, NewDelivery, Outbound
+from gateway.domain.outbound import Choice
 from gateway.domain.phrases import Phrases
-from gateway.domain.turn import Turn, Waiting
+from gateway.domain.turn import Joined, Turn, Waiting
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
 from gateway.ports.patience import until_stored
 from gateway.ports.sessions import Sessions
 from gateway.ports.turns import Turns
 from gateway.turns.options import GatewayOptions
+from gateway.turns.saying import delivery
 
 CHOICE = "choice"
 ABOUT = "compaction"
@@ -58,32 +59,27 @@ class Choosing:
         asked = 1 + (_asked_before(turn) if is_about_compaction(turn) else 0)
         details = {"about": ABOUT, "asked": asked, "through": max((row.seq for row in rows), default=0)}
         waiting = Waiting(reason=CHOICE, details=details, until=until, or_message=True)
-        question = NewDelivery(
-            route=turn.route,
-            outbound=Outbound(text=self.phrases.ask_compaction.format(minutes=f"{minutes:g}"), choices=self._choices()),
-            dedupe_key=f"turn:{turn.id}:ask:{asked}",
-            session_id=turn.session_id,
-            turn_id=turn.id,
-        )
+        text = self.phrases.ask_compaction.format(minutes=f"{minutes:g}")
+        question = delivery(turn, f"ask:{asked}", text, self._choices())
         await until_stored(lambda: self.turns.suspend(turn, lease, waiting, [question]), self.clock)
         raise Suspended(until)
 
-    async def answer(self, turn: Turn, lease: Lease) -> str:
-        """Return what was chosen; anything but trying again, and silence too, is to trim.
+    async def answer(self, turn: Turn, lease: Lease) -> tuple[str, Joined]:
+        """Return what was chosen, and what joined the turn with it.
 
-        What else was said joins the turn. The answer itself is hidden from the model. Asked again after a crash, it is
-        found again.
+        Anything but trying again, and silence too, is to trim. The answer itself is hidden from the model. Asked again
+        after a crash, it is found again.
         """
         assert turn.waited is not None
-        await self.turns.join(turn, lease)
+        joined = await until_stored(lambda: self.turns.join(turn, lease), self.clock)
         through = turn.waited.details.get("through")
         after = through if isinstance(through, int) else turn.first_seq
         rows = [row for row in await self.sessions.page(turn.session_id, after=after) if row.role is Role.USER]
         for row in rows:
             if (choice := self._chosen(row.text)) is not None:
                 await self.sessions.mark(turn.session_id, [row.seq], Mark.SUPERSEDED)
-                return choice
-        return TRIM
+                return choice, joined
+        return TRIM, joined
 
     def _choices(self) -> tuple[Choice, ...]:
         return (Choice(id=RETRY, label=self.phrases.try_again), Choice(id=TRIM, label=self.phrases.leave_out))

@@ -9,8 +9,8 @@ from gateway.ports.patience import until_stored
 from gateway.ports.wakeups import Topic, Wakeups
 from gateway.turns.asking import Asker
 from gateway.turns.compacting import Compacted
-from gateway.turns.endings import delivery
 from gateway.turns.run import Run
+from gateway.turns.saying import delivery
 
 
 class Commanding:

@@ -20,22 +20,22 @@ from gateway.domain.compaction.trigger import keep_budget, signal, trigger
 from gateway.domain.compaction.trimming import after_summary, trimmed
 from gateway.domain.errors import Refused
 from gateway.domain.message import Kind, Message, Role
-from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import Phrases
 from gateway.domain.replay.pipeline import Replay
 from gateway.domain.replay.timeline import cost
 from gateway.domain.replay.window import is_visible
 from gateway.domain.session import Session
-from gateway.domain.turn import Turn
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease
 from gateway.ports.patience import until_stored
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
 from gateway.sessions.manager import SessionManager
 from gateway.turns.choosing import Choosing
+from gateway.turns.effort import Effort
 from gateway.turns.options import GatewayOptions
 from gateway.turns.planning import Plan
+from gateway.turns.run import Run
+from gateway.turns.saying import delivery
 from gateway.turns.summariser import NoSummary, Summariser
 from gateway.turns.telling import Step, Teller
 
@@ -59,28 +59,10 @@ ENDS = {Compacted.SKIPPED: Step.COMPACTION_SKIPPED, Compacted.FAILED: Step.COMPA
 class _Case:
     """One session to be made shorter, in the turn under whose lease it is done."""
 
-    turn: Turn
-    lease: Lease
+    run: Run
     session: Session
     before: CompactionState | None
     rows: Sequence[Message]
-
-
-@dataclass(slots=True)
-class Effort:
-    """What has been tried in one turn to make its requests fit, so that nothing that failed is tried again."""
-
-    may_think: bool = True
-    may_ask: bool = True
-    may_trim: bool = True
-    """Whether the oldest part is left out where no summary can be had; never because somebody asked for a summary."""
-    has_no_summariser: bool = False
-    has_nothing_to_go: bool = False
-    refusals: int = 0
-    refused: int | None = None
-    """Tokens of the smallest history a provider found too large."""
-    most: int | None = None
-    """Tokens of history that are sent at most from now on, once a provider has refused more."""
 
 
 class Compactor:
@@ -125,41 +107,43 @@ class Compactor:
         return expected >= self._trigger(plan)
 
     async def compact(
-        self, turn: Turn, lease: Lease, plan: Plan, effort: Effort, *, keep: int | None = None
+        self, run: Run, plan: Plan, *, effort: Effort | None = None, keep: int | None = None
     ) -> Compacted:
         """Sum up what is older than the kept rows; where no summary can be had, trim, or ask.
 
-        `keep` is how many tokens of rows stay at most, if fewer than the settings say. Raises `Suspended` once the turn
+        `effort` is the run's own if it is not said. `keep` is how many tokens of rows stay at most, if fewer than the
+        settings say. Raises `Suspended` once the turn
         waits for an owner's choice. Each `compacting` that is told of is followed by how it ended.
         """
+        effort = effort or run.effort
         if effort.has_nothing_to_go:
             return Compacted.SKIPPED
-        self._teller.of_turn(Step.COMPACTING, turn)
+        self._teller.of_turn(Step.COMPACTING, run.turn)
         ended = Step.COMPACTION_FAILED
         try:
             usual = keep_budget(self._trigger(plan) - int(plan.fixed_tokens * plan.factor), plan.factor)
             kept = max(usual if keep is None else min(keep, usual), 1)
-            outcome = await self._unless_changed(turn, lease, plan, effort, kept)
+            outcome = await self._unless_changed(run, plan, effort, kept)
             effort.has_nothing_to_go = outcome is Compacted.SKIPPED
             ended = ENDS.get(outcome, Step.COMPACTED)
         finally:
-            self._teller.of_turn(ended, turn)
+            self._teller.of_turn(ended, run.turn)
         return outcome
 
-    async def trim(self, turn: Turn, lease: Lease) -> Compacted:
+    async def trim(self, run: Run) -> Compacted:
         """Leave out the oldest tenth without a summary, as was chosen, or because nobody chose."""
-        return await self._trimmed(await self._case(turn, lease), None)
+        return await self._trimmed(await self._case(run), None)
 
-    async def _unless_changed(self, turn: Turn, lease: Lease, plan: Plan, effort: Effort, keep: int) -> Compacted:
+    async def _unless_changed(self, run: Run, plan: Plan, effort: Effort, keep: int) -> Compacted:
         try:
-            return await self._compacted(turn, lease, plan, effort, keep)
+            return await self._compacted(run, plan, effort, keep)
         except Refused as error:
             # Rows were hidden or moved while the summary was made: it is of what is no longer so.
             logger.bind(error=str(error)).warning("a summary is not kept")
             return Compacted.SKIPPED
 
-    async def _compacted(self, turn: Turn, lease: Lease, plan: Plan, effort: Effort, keep: int) -> Compacted:
-        case = await self._case(turn, lease)
+    async def _compacted(self, run: Run, plan: Plan, effort: Effort, keep: int) -> Compacted:
+        case = await self._case(run)
         boundary = pick_boundary(case.rows, keep)
         if boundary is None or _gain(case.rows, boundary) < keep * LEAST_GAIN:
             return Compacted.SKIPPED
@@ -171,15 +155,15 @@ class Compactor:
                 effort.has_no_summariser = True
             # Nobody is asked again until a summary could be had once more.
             was_trimmed = case.before is not None and case.before.trimmed
-            if effort.may_ask and not was_trimmed and self._choosing.may_ask(turn, case.rows):
-                await self._choosing.ask(turn, lease, case.rows)
+            if effort.may_ask and not was_trimmed and self._choosing.may_ask(run.turn, case.rows):
+                await self._choosing.ask(run.turn, run.lease, case.rows)
         return await self._trimmed(case, keep) if effort.may_trim else Compacted.FAILED
 
-    async def _case(self, turn: Turn, lease: Lease) -> _Case:
-        session = await self._sessions.get(turn.session_id)
+    async def _case(self, run: Run) -> _Case:
+        session = await self._sessions.get(run.turn.session_id)
         before = CompactionState.read(session.compaction)
         rows = await self._sessions.all_rows(session.id, after=session.consolidated_through)
-        return _Case(turn=turn, lease=lease, session=session, before=before, rows=rows)
+        return _Case(run=run, session=session, before=before, rows=rows)
 
     def _trigger(self, plan: Plan) -> int:
         # What may be sent at all can be less than the window: by a setting, or since a provider refused more.
@@ -194,7 +178,7 @@ class Compactor:
 
     async def _summarised(self, case: _Case, boundary: int, plan: Plan) -> Compacted:
         span = [row for row in case.rows if row.seq < boundary]
-        summary = await self._summariser.summary(case.turn, case.lease, span, case.before, plan)
+        summary = await self._summariser.summary(case.run, span, case.before, plan)
         state = after_summary(
             case.before,
             case.rows,
@@ -218,12 +202,12 @@ class Compactor:
         through = max((row.seq for row in case.rows if row.seq < boundary), default=case.session.consolidated_through)
         mark = Message(role=Role.SYSTEM, kind=Kind.COMPACTED, content=text)
         # A person is told only when something is gone for the bot, and once in a turn.
-        notes = [_note(case.turn, text)] if state.trimmed else []
+        notes = [delivery(case.run.turn, "trimmed", text)] if state.trimmed else []
         stored = replace(state, question=_question(case, boundary)).as_stored()
         await until_stored(
             lambda: self._turns.consolidate(
-                case.turn,
-                case.lease,
+                case.run.turn,
+                case.run.lease,
                 through,
                 stored,
                 [mark],
@@ -244,13 +228,3 @@ def _question(case: _Case, boundary: int) -> str:
     if not asked:
         return case.before.question if case.before else ""
     return asked[-1].text if asked[-1].seq < boundary else ""
-
-
-def _note(turn: Turn, text: str) -> NewDelivery:
-    return NewDelivery(
-        route=turn.route,
-        outbound=Outbound(text=text),
-        dedupe_key=f"turn:{turn.id}:trimmed",
-        session_id=turn.session_id,
-        turn_id=turn.id,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 from loguru import logger
 
@@ -12,8 +13,9 @@ from gateway.domain.errors import LeaseLost, Unavailable
 from gateway.domain.turn import RESUME, Turn, Waiting
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Holding, Lease, Leases, held, session_lease
+from gateway.ports.patience import until_stored
 from gateway.ports.turns import Turns
-from gateway.ports.wakeups import Wakeups
+from gateway.ports.wakeups import Signal, Topic, Wakeups
 from gateway.turns.breaks import Breaks, Why
 from gateway.turns.presence import Attention
 from gateway.turns.runner import Runner, is_ended_at_once
@@ -47,7 +49,9 @@ class Dispatcher:
         self._owner = owner
         self._ttl = lease_ttl
         self._slots = asyncio.Semaphore(max_concurrent)
-        self._suspects = asyncio.Lock()
+        self._suspect: str | None = None
+        self._later: dict[str, None] = {}
+        """Sessions whose turns wait for the suspect that runs, in their order."""
         self._is_draining = False
 
     def drain(self) -> None:
@@ -63,38 +67,47 @@ class Dispatcher:
     async def _drive(self, session_id: str) -> None:
         if self._is_draining:
             return
+        still_waits = False
         try:
             lease = await self._leases.acquire(session_lease(session_id), self._owner, self._ttl)
             if lease is not None:
                 async with held(self._leases, lease, self._ttl, self._clock) as holding:
-                    await self._work(session_id, holding)
+                    still_waits = await self._work(session_id, holding)
         except LeaseLost:
             logger.bind(session_id=session_id).warning("the session is worked elsewhere now; nothing more is written")
         finally:
-            self._attention.idle(session_id)
+            # What has to wait was heard, and is seen to be.
+            if not still_waits:
+                self._attention.idle(session_id)
 
-    async def _work(self, session_id: str, holding: Holding) -> None:
+    async def _work(self, session_id: str, holding: Holding) -> bool:
+        """Run turns; return whether one has to wait that is woken again by itself."""
         while not self._is_draining:
             # Before the turn begins: what is asked for from then on must not be missed.
             breaks = Breaks()
-            self._wakeups.on_signal(session_id, lambda _, breaks=breaks: breaks.ask(Why.LOOK))  # type: ignore[misc]
+            self._wakeups.on_signal(session_id, partial(_break_off, breaks))
             try:
-                await self._next(session_id, holding.lease, breaks)
+                is_later = await self._next(session_id, holding.lease, breaks)
             finally:
                 self._wakeups.on_signal(session_id, None)
+            if is_later:
+                return True
             holding.is_given_back = await self._turns.release_if_idle(session_id, holding.lease)
-            if holding.is_given_back or not await self._settling.is_over(session_id):
-                return
+            if holding.is_given_back:
+                return False
+            if not await self._settling.is_over(session_id):
+                return True
+        return False
 
-    async def _next(self, session_id: str, lease: Lease, breaks: Breaks) -> None:
-        """Run the session's next turn, if there is one to run."""
+    async def _next(self, session_id: str, lease: Lease, breaks: Breaks) -> bool:
+        """Run the session's next turn, if there is one to run; return whether it has to wait for its turn."""
         turn = await self._begin(session_id, lease)
         if turn is None:
-            return
+            return False
         if turn.attempt > 1 and not is_ended_at_once(turn):
-            await self._run_suspect(turn, lease, breaks)
-        else:
-            await self._run(turn, lease, breaks)
+            return await self._run_suspect(turn, lease, breaks)
+        await self._run(turn, lease, breaks)
+        return False
 
     async def _begin(self, session_id: str, lease: Lease) -> Turn | None:
         """Begin a turn; if this is cancelled while it is being stored, set it down again."""
@@ -106,21 +119,28 @@ class Dispatcher:
                 await self._set_down(turn, lease)
             raise
 
-    async def _run_suspect(self, turn: Turn, lease: Lease, breaks: Breaks) -> None:
-        """Run a turn that was there when a process died, one such turn at a time.
+    async def _run_suspect(self, turn: Turn, lease: Lease, breaks: Breaks) -> bool:
+        """Run a turn that was there when a process died, one such turn at a time; return whether it has to wait.
 
         One of them may have ended the process, and those that only happened to run must not be set aside with it. While
-        it waits for the others it is set down, so that a death in that time does not count against it.
+        it waits for the others it is set down, so that a death in that time does not count against it, and holds
+        neither a lease nor a place.
         """
-        if not self._suspects.locked():
-            async with self._suspects:
-                await self._run(turn, lease, breaks)
-            return
-        await self._set_down(turn, lease)
-        async with self._suspects:
-            resumed = await self._begin(turn.session_id, lease)
-            if resumed is not None:
-                await self._run(resumed, lease, breaks)
+        if self._suspect is not None:
+            self._attention.working(turn.session_id, turn.route)
+            self._later[turn.session_id] = None
+            await until_stored(lambda: self._turns.suspend(turn, lease, Waiting(reason=RESUME)), self._clock)
+            return True
+        self._suspect = turn.session_id
+        self._later.pop(turn.session_id, None)
+        try:
+            await self._run(turn, lease, breaks)
+        finally:
+            self._suspect = None
+            if (following := next(iter(self._later), None)) is not None:
+                del self._later[following]
+                await self._wakeups.wake(Topic.SESSION, following)
+        return False
 
     async def _run(self, turn: Turn, lease: Lease, breaks: Breaks) -> None:
         self._attention.working(turn.session_id, turn.route)
@@ -134,3 +154,7 @@ class Dispatcher:
         """Leave the turn to whoever starts next: a stop in good order does not count as a crash."""
         with suppress(LeaseLost, Unavailable):
             await self._turns.suspend(turn, lease, Waiting(reason=RESUME))
+
+
+def _break_off(breaks: Breaks, signal: Signal) -> None:
+    breaks.ask(Why.STOP if signal is Signal.STOP else Why.INPUT)

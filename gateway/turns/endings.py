@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.domain.errors import AuthFailed, Filtered, StopRequested, TrunklineError, Unavailable
-from gateway.domain.message import Message
-from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import Phrases
 from gateway.domain.session import Session
-from gateway.domain.turn import Turn, TurnState, Usage
+from gateway.domain.turn import TurnState, Usage
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease
 from gateway.ports.model import FinishReason
 from gateway.ports.patience import until_stored
 from gateway.ports.turns import Turns
@@ -20,6 +17,7 @@ from gateway.ports.wakeups import Topic, Wakeups
 from gateway.turns.answer import Answer
 from gateway.turns.breaks import Broken
 from gateway.turns.run import Run
+from gateway.turns.saying import delivery
 from gateway.turns.telling import Step, Teller
 
 
@@ -53,13 +51,13 @@ class Endings:
 
     async def answered(self, run: Run, answer: Answer) -> None:
         """End in an answer, or in the silence that the model chose."""
-        turn, row, usage = run.turn, answer.as_row(), answer.usage
+        turn, row, usage = run.turn, answer.as_row(), run.usage
         deliveries = [] if answer.is_silence else [delivery(turn, "answer", self._shown(answer))]
         await until_stored(lambda: self._turns.finish(turn, run.lease, [row], deliveries, usage), self._clock)
         await self._wakeups.wake(Topic.LANE, turn.route.lane)
         if self._wants_title(run.session):
             await self._wakeups.wake(Topic.TITLE, turn.session_id)
-        self._teller.of_turn(Step.FINISHED, turn, is_silent=answer.is_silence, **_spent(usage))
+        self._teller.of_turn(Step.FINISHED, turn, is_silent=answer.is_silence, **_spent(answer.usage))
 
     async def unanswered(self, run: Run) -> None:
         """End where nothing was said that wants an answer."""
@@ -69,64 +67,51 @@ class Endings:
 
     async def failed(self, run: Run, error: Exception) -> None:
         """End with one note; the log has the cause. A stop that was asked for meanwhile is obeyed instead."""
+        rounds = error.rounds if isinstance(error, TooManyRounds) else 0
         phrase = self._phrase(error)
         try:
-            await self._fail(run.turn, run.lease, TurnState.FAILED, phrase, run.unstored(), run.usage)
+            await self._fail(run, TurnState.FAILED, phrase, rounds=rounds)
         except StopRequested as stop:
             await self.stopped(run, stop.by)
             return
-        about = {"why": type(error).__name__, "reference": run.turn.id[:8]}
+        about = {"why": type(error).__name__, "reference": run.turn.reference}
         self._teller.of_turn(Step.FAILED, run.turn, level="ERROR", cause=str(error), **about)
 
     async def stopped(self, run: Run, by: str) -> None:
         """End because somebody asked for it, and say what becomes of the messages that waited."""
-        waiting = (await self._turns.backlog(run.turn.session_id)).stopped
+        backlog = await until_stored(lambda: self._turns.backlog(run.turn.session_id), self._clock)
+        waiting = backlog.stopped
         phrase = self._phrases.stopped_waiting if waiting else self._phrases.stopped
-        await self._fail(run.turn, run.lease, TurnState.STOPPED, phrase, run.unstored(), run.usage)
+        await self._fail(run, TurnState.STOPPED, phrase)
         self._teller.of_turn(Step.STOPPED, run.turn, by=by, waiting=waiting)
 
-    async def set_aside(self, turn: Turn, lease: Lease) -> None:
+    async def set_aside(self, run: Run) -> None:
         """End a turn that ended the process too often; its rows are not replayed any more."""
-        await self._fail(turn, lease, TurnState.SET_ASIDE, self._phrases.set_aside)
-        self._teller.of_turn(Step.SET_ASIDE, turn, level="ERROR", attempts=turn.attempt - 1, reference=turn.id[:8])
+        turn = run.turn
+        await self._fail(run, TurnState.SET_ASIDE, self._phrases.set_aside)
+        self._teller.of_turn(Step.SET_ASIDE, turn, level="ERROR", attempts=turn.attempt - 1, reference=turn.reference)
 
-    async def _fail(
-        self,
-        turn: Turn,
-        lease: Lease,
-        outcome: TurnState,
-        phrase: str,
-        rows: Sequence[Message] = (),
-        usage: Usage | None = None,
-    ) -> None:
-        note = delivery(turn, "note", phrase.format(reference=turn.id[:8]))
-        await until_stored(lambda: self._turns.fail(turn, lease, outcome, [note], rows=rows, usage=usage), self._clock)
-        await self._wakeups.wake(Topic.LANE, turn.route.lane)
+    async def _fail(self, run: Run, outcome: TurnState, phrase: str, **facts: int) -> None:
+        note = delivery(run.turn, "note", phrase.format(reference=run.turn.reference, **facts))
+        rows, usage = run.unstored(), run.usage
+        await until_stored(
+            lambda: self._turns.fail(run.turn, run.lease, outcome, [note], rows=rows, usage=usage), self._clock
+        )
+        await self._wakeups.wake(Topic.LANE, run.turn.route.lane)
 
     def _shown(self, answer: Answer) -> str:
         is_cut = answer.reason is FinishReason.LENGTH
         return f"{answer.shown}\n\n{self._phrases.cut_off}" if is_cut else answer.shown
 
     def _phrase(self, error: Exception) -> str:
-        """Return the sentence for an error, with the place of its reference still open."""
+        """Return the sentence for an error, with the places of its facts still open."""
         if isinstance(error, Unavailable | AuthFailed):
             return self._phrases.unavailable
         if isinstance(error, TooManyRounds):
-            return self._phrases.too_many_rounds.replace("{rounds}", str(error.rounds))
+            return self._phrases.too_many_rounds
         if isinstance(error, Broken):
             return self._phrases.too_long
         return self._phrases.filtered if isinstance(error, Filtered) else self._phrases.failed
-
-
-def delivery(turn: Turn, what: str, text: str) -> NewDelivery:
-    """Return a delivery of the turn; `what` names it within the turn, so that a repeat is none."""
-    return NewDelivery(
-        route=turn.route,
-        outbound=Outbound(text=text),
-        dedupe_key=f"turn:{turn.id}:{what}",
-        session_id=turn.session_id,
-        turn_id=turn.id,
-    )
 
 
 def _spent(usage: Usage | None) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from loguru import logger
 
@@ -16,12 +17,12 @@ from gateway.domain.message import MediaRef, Message, Role
 from gateway.domain.turn import Turn
 from gateway.ports.channel import Channel
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease
 from gateway.ports.media import Media, MediaMeta, kept_as
 from gateway.ports.model import Picture, Tail
 from gateway.ports.patience import until_stored
 from gateway.ports.sessions import Sessions
 from gateway.ports.turns import Turns
+from gateway.turns.run import Run
 
 SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 """What the pictures that every provider takes begin with; WebP says it further in."""
@@ -53,11 +54,11 @@ class Pictures:
         self._clock = clock
         self._most_bytes = most_bytes
 
-    async def fetch(self, turn: Turn, lease: Lease) -> None:
+    async def fetch(self, run: Run) -> None:
         """Keep the files that came with the turn. One that cannot be had is named as such, and the turn goes on."""
-        for row in await self._rows(turn):
+        for row in await self._rows(run.turn):
             if any(media.ref and not media.is_kept for media in row.media):
-                await self._keep(turn, lease, row)
+                await self._keep(run, row)
 
     async def tail(self, turn: Turn, text: str, *, can_see: bool) -> Tail:
         """Return what is sent after the stored part: a text, and to a model that can see the pictures of this turn."""
@@ -82,10 +83,10 @@ class Pictures:
         mime = picture_type(data)
         return Picture(mime=mime, data=data) if mime and len(data) <= LARGEST_PICTURE else None
 
-    async def _keep(self, turn: Turn, lease: Lease, row: Message) -> None:
-        kept = tuple([await self._fetched(turn, one) for one in row.media])
+    async def _keep(self, run: Run, row: Message) -> None:
+        kept = tuple([await run.breaks.within(partial(self._fetched, run.turn, one)) for one in row.media])
         if kept != row.media:
-            await until_stored(lambda: self._turns.keep_media(turn, lease, row.seq, kept), self._clock)
+            await until_stored(lambda: self._turns.keep_media(run.turn, run.lease, row.seq, kept), self._clock)
 
     async def _fetched(self, turn: Turn, media: MediaRef) -> MediaRef:
         channel = self._channels.get(turn.key.channel)

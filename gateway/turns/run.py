@@ -12,7 +12,7 @@ from gateway.ports.leases import Lease
 from gateway.ports.tools import ToolSpec
 from gateway.turns.breaks import Breaks
 from gateway.turns.calling import Calling
-from gateway.turns.compacting import Effort
+from gateway.turns.effort import Effort
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +27,10 @@ class Run:
     has_files: bool = False
     """Whether files came with what was said or with a result of a tool."""
     effort: Effort = field(default_factory=Effort)
+    interruptions: int = 0
+    """How often input broke it off since the last round of tools."""
+    left_open: Sequence[Message] = ()
+    """Results for calls that a dead process left without any."""
     calling: Calling | None = None
     """The calls of the round that runs, until their results are stored."""
     usage: Usage | None = None
@@ -34,4 +38,4 @@ class Run:
 
     def unstored(self) -> Sequence[Message]:
         """Return what there is of a round that is broken off."""
-        return [] if self.calling is None else self.calling.rows()
+        return self.left_open if self.calling is None else self.calling.rows()

@@ -17,6 +17,7 @@ from gateway.ports.wakeups import Topic, Wakeups
 from gateway.turns.breaks import Breaks, Broken, Why
 from gateway.turns.choosing import Suspended
 from gateway.turns.endings import Endings
+from gateway.turns.listening import Listener
 from gateway.turns.rounds import Rounds
 from gateway.turns.run import Run
 from gateway.turns.telling import Step, Teller
@@ -37,6 +38,7 @@ class Runner:
         self,
         *,
         rounds: Rounds,
+        listener: Listener,
         endings: Endings,
         wakeups: Wakeups,
         clock: Clock,
@@ -44,6 +46,7 @@ class Runner:
         time_limit: timedelta,
     ) -> None:
         self._rounds = rounds
+        self._listener = listener
         self._endings = endings
         self._wakeups = wakeups
         self._clock = clock
@@ -54,10 +57,10 @@ class Runner:
         """Run the turn to its end. Raises `LeaseLost` alone, having written nothing more."""
         about = {"session": str(turn.key), "channel": turn.route.channel, "message": turn.route.reply_to}
         with logger.contextualize(**about, turn=turn.id):
-            if turn.attempt > MAX_ATTEMPTS:
-                await self._endings.set_aside(turn, lease)
-                return
             run = Run(turn=turn, lease=lease, session=turn.session, breaks=breaks)
+            if turn.attempt > MAX_ATTEMPTS:
+                await self._endings.set_aside(run)
+                return
             async with self._limited(breaks):
                 await self._to_its_end(run)
 
@@ -81,6 +84,7 @@ class Runner:
 
     async def _answer(self, run: Run) -> None:
         if run.turn.stop_requested_by is not None:
+            run.left_open = await self._listener.left_open(run)
             raise StopRequested(run.turn.stop_requested_by)
         answer = await self._rounds.answer(run)
         if answer is None:

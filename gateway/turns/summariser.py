@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from loguru import logger
 
@@ -15,15 +16,15 @@ from gateway.domain.compaction.summarising import INSTRUCTIONS, SUMMARY_TOKENS, 
 from gateway.domain.errors import ContextOverflow, LeaseLost, StopRequested, TrunklineError
 from gateway.domain.message import Message, Role
 from gateway.domain.text import last_cut
-from gateway.domain.turn import Turn
 from gateway.ports.clock import Clock
-from gateway.ports.leases import Lease
 from gateway.ports.model import Model, ModelRequest
 from gateway.ports.patience import until_stored
 from gateway.ports.tokens import TokenCounter
 from gateway.ports.turns import Turns
 from gateway.turns.answer import Answer, gather
+from gateway.turns.breaks import Broken
 from gateway.turns.planning import Plan
+from gateway.turns.run import Run
 
 ATTEMPTS = 2
 LARGEST_INPUT = 100_000
@@ -55,8 +56,7 @@ class Summary:
 class _Asking:
     """In whose turn a model is asked."""
 
-    turn: Turn
-    lease: Lease
+    run: Run
     model: str
 
 
@@ -70,15 +70,13 @@ class Summariser:
         self._clock = clock
         self._chosen = chosen
 
-    async def summary(
-        self, turn: Turn, lease: Lease, span: Sequence[Message], before: CompactionState | None, plan: Plan
-    ) -> Summary:
+    async def summary(self, run: Run, span: Sequence[Message], before: CompactionState | None, plan: Plan) -> Summary:
         """Return the summary of a span, with what was known before folded in; a large one is folded piece by piece.
 
-        Raises `NoSummary` where the model fails twice or says nothing, and `LeaseLost`.
+        Raises `NoSummary` where the model fails twice or says nothing, and `LeaseLost`, `StopRequested` and `Broken`.
         """
         model = self._chosen or plan.profile.model
-        asking = _Asking(turn=turn, lease=lease, model=model)
+        asking = _Asking(run=run, model=model)
         try:
             room = self._room(model)
             so_far = block(fitted(before, room // 2, self._count), self._count).text if before else ""
@@ -88,7 +86,7 @@ class Summariser:
                 logger.bind(pieces=len(pieces)).warning("only the newest part of a very long history is summed up")
             for piece in pieces[-MOST_PIECES:]:
                 so_far = await self._folded(asking, piece, so_far)
-        except (LeaseLost, StopRequested):
+        except (LeaseLost, StopRequested, Broken):
             raise
         except TrunklineError as error:
             raise NoSummary(f"no summary by {model}: {error}") from error
@@ -117,7 +115,7 @@ class Summariser:
     async def _tried(self, asking: _Asking, text: str) -> str:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                answer = await self._asked(asking.model, text)
+                answer = await asking.run.breaks.within(partial(self._asked, asking.model, text))
             except ContextOverflow:
                 raise
             except TrunklineError as error:
@@ -142,7 +140,8 @@ class Summariser:
     async def _count_usage(self, asking: _Asking, answer: Answer) -> None:
         usage = answer.usage
         if usage is not None:
-            await until_stored(lambda: self._turns.append_round(asking.turn, asking.lease, (), usage), self._clock)
+            turn, lease = asking.run.turn, asking.run.lease
+            await until_stored(lambda: self._turns.append_round(turn, lease, (), usage), self._clock)
 
 
 def _halves(piece: str) -> tuple[str, str] | None:

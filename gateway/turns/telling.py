@@ -64,7 +64,7 @@ class Teller:
             session_key=str(turn.key),
             channel=route.channel,
             chat_id=route.chat_id,
-            message_id=route.reply_to or "",
+            message_id=turn.message_id,
             turn_id=turn.id,
             origin_label=turn.session.origin_label,
             details=details,

@@ -85,21 +85,37 @@ async def test_what_waits_at_a_stop_becomes_rows_in_order_and_no_turn(store: Sto
 async def test_a_stop_of_what_only_waits_makes_a_turn_that_says_so(store: Store) -> None:
     session_id = await accept(store, "one", 1)
     assert await store.turns.request_stop(session_id, "U7") is Stopping.REQUESTED
-    assert await store.turns.request_stop(session_id, "U8") is Stopping.NOTHING
+    assert await store.turns.request_stop(session_id, "U8") is Stopping.REQUESTED
     assert await store.turns.due(["slack"], 5) == [session_id]
     turn = await store.turns.begin(session_id, await lease_of(store, session_id))
     assert turn is not None
     assert turn.stop_requested_by == "U7"
 
 
-async def test_one_message_that_was_not_stopped_is_reason_to_answer(store: Store) -> None:
-    session_id = await accept(store, "one", 1)
+async def test_what_was_stopped_while_it_waited_is_a_turn_of_its_own_before_what_came_after(store: Store) -> None:
+    """Otherwise whoever said stop would not be told, and be answered all the same."""
+    session_id = await accept(store, "delete everything", 1)
     await store.turns.request_stop(session_id, "U1")
+    await accept(store, "hello", 2)
+    lease = await lease_of(store, session_id)
+    stopped = await store.turns.begin(session_id, lease)
+    assert stopped is not None
+    assert stopped.stop_requested_by == "U1"
+    await store.turns.fail(stopped, lease, TurnState.STOPPED, [])
+    following = await store.turns.begin(session_id, lease)
+    assert following is not None
+    assert following.stop_requested_by is None
+    rows = await store.sessions.page(session_id)
+    assert [row.kind for row in rows] == [Kind.CHAT, Kind.INTERRUPTED, Kind.CHAT]
+    assert [row.text for row in rows][::2] == ["delete everything", "hello"]
+
+
+async def test_a_turn_names_the_newest_message_it_answers(store: Store) -> None:
+    turn, lease = await begun(store, "one", 1)
+    assert turn.message_id == "msg:1"
     await accept(store, "two", 2)
-    turn = await store.turns.begin(session_id, await lease_of(store, session_id))
-    assert turn is not None
-    assert turn.stop_requested_by is None
-    assert await texts(store, session_id) == ["one", "two"]
+    assert (await store.turns.join(turn, lease)).turn.message_id == "msg:2"
+    assert (await store.turns.list())[0].message_id == "msg:2"
 
 
 async def test_a_stop_wakes_a_turn_that_waits(store: Store) -> None:
@@ -158,7 +174,8 @@ async def test_the_backlog_is_what_waits(store: Store, clock: ManualClock) -> No
     await accept(store, "two", 2)
     assert await store.turns.backlog(session_id) == Backlog(count=2, stopped=1, oldest=first, newest=clock.now())
     await store.turns.begin(session_id, await lease_of(store, session_id))
-    assert await store.turns.backlog(session_id) == Backlog()
+    assert await store.turns.backlog(session_id) == Backlog(count=1, oldest=clock.now(), newest=clock.now())
+    assert await store.turns.backlog("no such session") == Backlog()
 
 
 async def test_only_so_many_wait_and_a_repeat_is_one_however_full_it_is(store: Store) -> None:

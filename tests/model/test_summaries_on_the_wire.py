@@ -13,8 +13,10 @@ from gateway.domain.replay.pipeline import Terms
 from gateway.ports.leases import session_lease
 from gateway.ports.model import Tail
 from gateway.ports.sessions import NewSession
+from gateway.turns.breaks import Breaks
 from gateway.turns.planning import Plan
 from gateway.turns.profile import Profile
+from gateway.turns.run import Run
 from gateway.turns.summariser import NoSummary, Summariser
 from tests.clock import ManualClock
 from tests.loopback.models import Fault, ModelServer
@@ -45,6 +47,7 @@ async def test_a_summary_is_asked_for_over_the_wire_and_a_refusal_is_no_end(
         assert lease is not None
         turn = await store.turns.begin(session_id, lease)
         assert turn is not None
+        run = Run(turn=turn, lease=lease, session=turn.session, breaks=Breaks())
         plan = Plan(
             profile=Profile(model=model), info=router.info(model), terms=Terms(budget=1_000), tail=Tail(),
             fixed_tokens=0, factor=1.1,
@@ -53,9 +56,9 @@ async def test_a_summary_is_asked_for_over_the_wire_and_a_refusal_is_no_end(
         before = CompactionState(summary_text="They met.")
         if len(faults) == 2 or Fault.OVERFLOW in faults:
             with pytest.raises(NoSummary):
-                await summariser.summary(turn, lease, SPAN, before, plan)
+                await summariser.summary(run, SPAN, before, plan)
         else:
-            summary = await summariser.summary(turn, lease, SPAN, before, plan)
+            summary = await summariser.summary(run, SPAN, before, plan)
             assert summary.text == "## Goal\nnever on Fridays"
             asked = server.requests[-1]
             assert not asked.get("tools")

@@ -61,7 +61,7 @@ def _nothing_is_kept(core: Core, chats: int, elsewhere: int) -> None:
     # What other tests in this process hold on to is not ours.
     assert _headers_in_memory() <= elsewhere
     rounds = core.dispatcher._runner._rounds
-    parts = (core.intake, core.attention, core.dispatcher, rounds, rounds._sessions, rounds._asker._planner, core.lanes)
+    parts = (core.intake, core.attention, core.strays, core.dispatcher, rounds._asker._planner, core.lanes)
     for part in (*parts, core.titler, core.sweep, core.receivers, core.store.sessions, core.store.turns):
         for name, value in vars(part).items():
             assert not (hasattr(value, "__len__") and len(value) > chats / 10), name

@@ -84,12 +84,12 @@ class Rig:
 
     def build(self) -> None:
         """Wire everything anew, after something of it was changed."""
+        self.turning = self._turning()
         self.intake = self.turning.intake(self.policy, self.capabilities)
         self.dispatcher = self.new_dispatcher("one")
 
-    @property
-    def turning(self) -> Turning:
-        """The parts as the gateway wires them."""
+    def _turning(self) -> Turning:
+        """Return the parts as the gateway wires them."""
         return Turning(
             store=self.store,
             model=self.model,

@@ -35,7 +35,7 @@ async def test_what_is_asked_between_two_steps_meets_the_next_one() -> None:
     breaks = Breaks()
     async with breaks.step():
         pass
-    breaks.ask(Why.LOOK)
+    breaks.ask(Why.STOP)
     for _ in range(2):
         with pytest.raises(Broken):
             async with breaks.step():
@@ -48,7 +48,7 @@ async def test_what_is_asked_between_two_steps_meets_the_next_one() -> None:
 async def test_a_time_limit_outranks_a_look_and_is_not_forgotten_by_looking() -> None:
     breaks = Breaks()
     breaks.ask(Why.TIME_IS_UP)
-    breaks.ask(Why.LOOK)
+    breaks.ask(Why.STOP)
     breaks.looked()
     with pytest.raises(Broken) as caught:
         async with breaks.step():
@@ -77,7 +77,7 @@ async def test_being_cancelled_is_not_being_broken_off() -> None:
     task = asyncio.create_task(step())
     await inside.wait()
     task.cancel()
-    breaks.ask(Why.LOOK)
+    breaks.ask(Why.STOP)
     with pytest.raises(asyncio.CancelledError):
         await task
 
@@ -86,10 +86,42 @@ async def test_a_step_that_ends_just_then_keeps_what_it_did() -> None:
     breaks = Breaks()
 
     async def work() -> int:
-        breaks.ask(Why.LOOK)
+        breaks.ask(Why.STOP)
         return 5
 
     assert await breaks.within(work) == 5
     with pytest.raises(Broken):
         async with breaks.step():
             pass
+
+
+async def test_a_second_break_while_a_step_takes_its_time_to_end_is_no_error() -> None:
+    """Somebody says stop twice while a tool cleans up."""
+    breaks = Breaks()
+    inside, cleaning, clean = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def step() -> None:
+        async with breaks.step():
+            inside.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cleaning.set()
+                await clean.wait()
+
+    task = asyncio.create_task(step())
+    await inside.wait()
+    breaks.ask(Why.INPUT)
+    await cleaning.wait()
+    breaks.ask(Why.STOP)
+    clean.set()
+    with pytest.raises(Broken):
+        await task
+
+
+async def test_input_breaks_nothing_off_where_it_may_not() -> None:
+    breaks = Breaks()
+    breaks.may_interrupt = False
+    breaks.ask(Why.INPUT)
+    async with breaks.step():
+        pass

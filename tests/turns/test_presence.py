@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway.domain.busy import Busy, BusyModes
 from gateway.domain.errors import AuthFailed, NotDone, Unknown
 from gateway.domain.keys import Route
 from gateway.domain.policy import Rules
 from gateway.ports.channel import Capabilities, Presence
-from gateway.ports.wakeups import Topic
 from gateway.turns.presence import PAUSE, Attention
 from tests.clock import ManualClock, settle
 from tests.fakes import FakeChannel
@@ -36,9 +36,15 @@ def channel() -> FakeChannel:
 async def attention(channel: FakeChannel, clock: ManualClock) -> AsyncIterator[Attention]:
     attention = Attention({"slack": channel}, clock)
     yield attention
-    await attention.close()
-    assert attention._signs == {}
-    assert attention._keepers == set()
+    await closed(attention, clock)
+    assert attention.shown == 0
+
+
+async def closed(attention: Attention, clock: ManualClock) -> None:
+    """Close it while time goes on."""
+    closing = asyncio.create_task(attention.close())
+    await clock.advance(60)
+    await closing
 
 
 def states(channel: FakeChannel) -> list[Presence]:
@@ -90,7 +96,7 @@ async def test_work_that_begins_while_the_sign_is_being_cleared_is_shown_again(
     await settle()
     channel.slow_presence = asyncio.Event()
     attention.idle("s1")
-    await settle()
+    await clock.advance(0.2)
     attention.working("s1", ROUTE)
     channel.slow_presence.set()
     await clock.advance(1)
@@ -154,14 +160,14 @@ async def test_a_channel_without_a_sign_costs_nothing(clock: ManualClock) -> Non
     attention.idle("s1")
     await attention.close()
     assert channel.signs == []
-    assert attention._signs == {}
+    assert attention.shown == 0
 
 
 async def test_everything_shown_is_cleared_at_the_end(channel: FakeChannel, clock: ManualClock) -> None:
     attention = Attention({"slack": channel}, clock)
     attention.working("s1", ROUTE)
     await settle()
-    await attention.close()
+    await closed(attention, clock)
     assert states(channel) == [WORKING, IDLE]
 
 
@@ -175,8 +181,6 @@ def shown(rig: Rig, channel: FakeChannel) -> FakeChannel:
 @pytest.mark.parametrize("ending", ["reply", "silence", "error", "stop", "set down"])
 async def test_every_ending_of_a_turn_clears_the_sign(rig: Rig, shown: FakeChannel, ending: str) -> None:
     """Case I5."""
-    attention = rig.turning.attention
-    rig.intake._attention = rig.dispatcher._attention = attention
     if ending == "silence":
         rig.model.steps = ["NO_REPLY"]
     elif ending == "error":
@@ -195,7 +199,7 @@ async def test_every_ending_of_a_turn_clears_the_sign(rig: Rig, shown: FakeChann
     await asyncio.gather(driving, return_exceptions=True)
     await rig.clock.advance(60)
     assert states(shown) == [WORKING, IDLE]
-    await attention.close()
+    await closed(rig.turning.attention, rig.clock)
 
 
 async def test_a_message_that_has_to_wait_is_acknowledged_before_its_turn(rig: Rig, shown: FakeChannel) -> None:
@@ -214,15 +218,73 @@ async def test_whom_the_policy_does_not_admit_sees_no_sign(rig: Rig, shown: Fake
 
 
 async def test_a_sign_stays_while_turns_follow_each_other(rig: Rig, shown: FakeChannel) -> None:
-    wakes = asyncio.create_task(rig.wakeups.run({Topic.SESSION: rig.dispatcher.drive}))
     rig.model.gate.clear()
-    await rig.say("one", 1)
+    session_id = await rig.say("one", 1)
+    driving = asyncio.create_task(rig.dispatcher.drive(session_id))
+    await until(lambda: len(rig.model.requests) == 1)
+    await rig.say("two", 2)
+    first, rig.model.gate = rig.model.gate, asyncio.Event()
+    first.set()
+    await until(lambda: len(rig.model.requests) == 2)
+    await rig.clock.advance(1)
+    assert states(shown) == [WORKING]
+    rig.model.gate.set()
+    await driving
+    await rig.clock.advance(1)
+    assert states(shown) == [WORKING, IDLE]
+
+
+async def test_a_sign_stays_while_a_burst_settles(rig: Rig, shown: FakeChannel) -> None:
+    rig.modes = BusyModes(default=Busy.BURST)
+    rig.build()
+    session_id = await rig.say("one", 1)
+    await rig.clock.advance(2)
+    rig.model.gate.clear()
+    driving = asyncio.create_task(rig.dispatcher.drive(session_id))
     await until(lambda: len(rig.model.requests) == 1)
     await rig.say("two", 2)
     rig.model.gate.set()
-    await rig.wakeups.idle()
+    await driving
     await rig.clock.advance(1)
-    assert states(shown)[0] is WORKING
-    assert states(shown)[-1] is IDLE
-    wakes.cancel()
-    await asyncio.gather(wakes, return_exceptions=True)
+    assert states(shown) == [WORKING]
+    await closed(rig.turning.attention, rig.clock)
+
+
+async def test_a_clear_that_is_refused_for_now_is_made_later(
+    attention: Attention, channel: FakeChannel, clock: ManualClock
+) -> None:
+    channel.capabilities = Capabilities(presence_seconds=100)
+    attention.working("s1", ROUTE)
+    await settle()
+    channel.presence_errors = [NotDone("too many requests", retry_after=30)]
+    attention.idle("s1")
+    await clock.advance(29)
+    assert states(channel) == [WORKING, IDLE]
+    await clock.advance(2)
+    assert states(channel) == [WORKING, IDLE, IDLE]
+
+
+async def test_a_clear_obeys_the_limit_of_the_channel(
+    attention: Attention, channel: FakeChannel, clock: ManualClock
+) -> None:
+    channel.capabilities = Capabilities(presence_seconds=100)
+    attention.working("s1", ROUTE)
+    await settle()
+    channel.presence_errors = [NotDone("too many requests", retry_after=30)]
+    attention.working("s2", Route("slack", "D2"))
+    await clock.advance(1)
+    attention.idle("s1")
+    await clock.advance(20)
+    assert len(channel.signs) == 2
+    await clock.advance(20)
+    assert ("D1", IDLE) in channel.signs
+
+
+async def test_a_sign_left_out_is_shown_as_soon_as_there_is_room(
+    attention: Attention, channel: FakeChannel, clock: ManualClock
+) -> None:
+    channel.capabilities = Capabilities(presence_seconds=100)
+    for n in range(60):
+        attention.working(f"s{n}", Route("slack", f"D{n}"))
+    await clock.advance(7)
+    assert {chat for chat, _ in channel.signs} == {f"D{n}" for n in range(60)}

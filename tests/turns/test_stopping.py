@@ -72,23 +72,6 @@ async def test_a_stop_breaks_off_a_tool_and_keeps_the_rounds_that_are_finished(r
     assert [m.text for m in sent if m.role.value == "user"] == ["go", f"{STOPPED}\n\nand now?"]
 
 
-async def test_a_stop_breaks_off_a_retry_that_waits(rig: Rig) -> None:
-    """The model's own wait between two tries is inside the call that is cancelled."""
-    began = asyncio.Event()
-
-    async def waits(*_: object) -> None:
-        began.set()
-        await rig.clock.sleep(3_600)
-
-    rig.model.gate.wait = waits  # type: ignore[assignment, method-assign]
-    session_id = await rig.say("one", 1)
-    driving = asyncio.create_task(rig.dispatcher.drive(session_id))
-    await began.wait()
-    await rig.intake(message("/stop", 2))
-    await driving
-    assert await states(rig) == [TurnState.STOPPED]
-
-
 async def test_what_waited_is_kept_in_its_order_and_not_answered(rig: Rig) -> None:
     session_id, driving = await at_the_model(rig)
     await rig.intake(message("three", 3, at=NOON + timedelta(seconds=3)))
@@ -106,14 +89,24 @@ async def test_what_waited_is_kept_in_its_order_and_not_answered(rig: Rig) -> No
 
 async def test_a_message_after_the_stop_is_answered(rig: Rig) -> None:
     session_id, driving = await at_the_model(rig)
-    stopping = asyncio.create_task(rig.intake(message("/stop", 2)))
-    await stopping
+    await rig.intake(message("/stop", 2))
     await rig.intake(message("but this", 3))
     rig.model.gate.set()
     await driving
     await rig.dispatcher.drive(session_id)
     assert (await rig.sent())[0] == ENGLISH.stopped
     assert (await rig.sent())[-1].endswith("but this")
+
+
+async def test_a_message_after_a_stop_of_what_waited_is_answered_and_the_stop_is_told(rig: Rig) -> None:
+    session_id = await rig.say("delete everything", 1)
+    await rig.intake(message("/stop", 2))
+    await rig.intake(message("/stop", 3))
+    await rig.say("hello", 4)
+    await rig.dispatcher.drive(session_id)
+    assert (await rig.sent())[0] == ENGLISH.stopped
+    assert len(await rig.sent()) == 2
+    assert [m.text for m in rig.model.requests[0].messages] == [f"delete everything\n\n{STOPPED}\n\nhello"]
 
 
 async def test_a_stop_of_what_only_waits_is_obeyed_without_the_model(rig: Rig) -> None:

@@ -319,7 +319,7 @@ async def test_rounds_of_tools_are_stored_as_they_finish(rig: Rig) -> None:
 async def test_a_model_that_never_stops_calling_tools_is_stopped(rig: Rig) -> None:
     rig.model.steps = [[ToolCallRequested(f"c{n}", "add", "{}")] for n in range(100)]
     await rig.turn("loop", 1)
-    assert len(rig.model.requests) == rig.options.max_rounds
+    assert len(rig.model.requests) == rig.options.max_rounds + 1
     assert len(await rig.sent()) == 1
 
 

@@ -152,6 +152,7 @@ CREATE TABLE turns (
     session_id TEXT NOT NULL REFERENCES sessions (id),
     channel TEXT NOT NULL,
     route TEXT NOT NULL,
+    message_id TEXT NOT NULL DEFAULT '',
     state TEXT NOT NULL,
     attempt INTEGER NOT NULL,
     first_seq INTEGER NOT NULL,
