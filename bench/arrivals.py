@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ class Arrivals:
 
     def __init__(self, core: Core, chats: Sequence[str], *, rate: float) -> None:
         self._core = core
-        self._chats = chats
+        self._chats = itertools.cycle(chats)
         self._rate = rate
         self._chance = random.Random(1)
         self._finishing: dict[str, asyncio.Future[float]] = {}
@@ -36,14 +37,16 @@ class Arrivals:
     async def hand_in(self, messages: int, told: Told) -> None:
         """Hand so many messages in, and return when the turns of all of them have finished."""
         following = asyncio.create_task(self._follow())
-        due = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            for number in range(messages):
-                due += self._chance.expovariate(self._rate)
-                await asyncio.sleep(max(due - time.perf_counter(), 0))
-                group.create_task(self._one(self._chats[number % len(self._chats)], due, told))
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        try:
+            async with asyncio.TaskGroup() as group:
+                due = time.perf_counter()
+                for _ in range(messages):
+                    due += self._chance.expovariate(self._rate)
+                    await asyncio.sleep(max(due - time.perf_counter(), 0))
+                    group.create_task(self._one(next(self._chats), due, told))
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
     async def _one(self, chat: str, due: float, told: Told) -> None:
         told.late.append(time.perf_counter() - due)

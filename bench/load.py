@@ -33,7 +33,7 @@ async def measure_load(
     """Measure messages that come at random moments, as many turns as can be had, and chats beside one that is stuck."""
     return [
         *await _overhead(chats, rate, int(rate * seconds)),
-        *await _sustained(at_once, seconds * 2 / 3),
+        *await _sustained(at_once, seconds),
         *await _beside_stuck(chats, rate, int(rate * seconds / rounds), rounds),
     ]
 
@@ -43,9 +43,10 @@ async def _overhead(chats: int, rate: float, messages: int) -> Sequence[Row]:
     with tempfile.TemporaryDirectory() as folder:
         bare = list(bare_transactions(Path(folder) / "floor.db", BARE_TRANSACTIONS))
         async with running(Path(folder)) as (core, _):
+            arrivals = Arrivals(core, names, rate=rate)
             # Most messages come to a chat that has a session already.
-            await Arrivals(core, names, rate=rate).hand_in(chats, Told())
-            await Arrivals(core, names, rate=rate).hand_in(messages, told)
+            await arrivals.hand_in(chats, Told())
+            await arrivals.hand_in(messages, told)
         bare += bare_transactions(Path(folder) / "floor.db", BARE_TRANSACTIONS)
     what = f"accepted to finished, {rate:g} messages a second in {chats} chats"
     late = f"the same: how late a message is handed in (p99; {max(told.late) * 1000:.0f} ms at the most)"
@@ -141,6 +142,6 @@ async def _beside_stuck(chats: int, rate: float, messages: int, rounds: int) -> 
             floor_is="without it",
             at_most=most,
         )
-        # The machine's own pauses are in the slowest hundredth.
-        for share, most in ((50, 1.2), (99, 1.5))
+        # What else the machine does falls on either, and most on the slowest hundredth.
+        for share, most in ((50, 1.5), (99, 2))
     ]

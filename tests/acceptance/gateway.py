@@ -9,9 +9,10 @@ import signal
 import sys
 import urllib.error
 import urllib.request
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import PIPE
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 HANG_SECONDS = 60
 """Only guards against hanging for ever; nothing here is a promise about speed."""
@@ -44,17 +45,59 @@ async def command(
     return process.returncode, out.decode(), err.decode()
 
 
-class Gateway:
-    """`trunkline run` with its own data and configuration, to be started, stopped and killed."""
+class Launched(Protocol):
+    """A process that runs; as much of `asyncio.subprocess.Process` as is used here."""
 
-    def __init__(self, folder: Path, configuration: str, *, extra: Mapping[str, str] | None = None) -> None:
+    pid: int
+    stdout: asyncio.StreamReader | None
+    stderr: asyncio.StreamReader | None
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        ...
+
+    def send_signal(self, signal: int, /) -> None:
+        """Send it a signal."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...
+
+    async def wait(self) -> int:
+        """Return its exit code once it has ended."""
+        ...
+
+
+Launch = Callable[[Sequence[str], Mapping[str, str], Path], Awaitable[Launched]]
+"""Starts a gateway with arguments, an environment and a working directory."""
+
+
+async def trunkline(arguments: Sequence[str], environment: Mapping[str, str], cwd: Path) -> Launched:
+    """Start the installed command."""
+    return await asyncio.create_subprocess_exec(
+        TRUNKLINE, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, env=environment, cwd=cwd
+    )
+
+
+class Gateway:
+    """`trunkline run` with its own data and configuration, to be started, stopped and killed.
+
+    `launch` starts another command that takes the same arguments and says the same when it runs.
+    """
+
+    def __init__(
+        self, folder: Path, configuration: str, *, extra: Mapping[str, str] | None = None, launch: Launch = trunkline
+    ) -> None:
         self.data = folder / "data"
         self.config = folder / "trunkline.toml"
         self.config.write_text(f"[http]\nport = 0\n{configuration}")
         self.extra = extra
         self.output: list[str] = []
         self.address = ""
-        self._process: Process | None = None
+        self._launch = launch
+        self._process: Launched | None = None
         self._reading: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Gateway:
@@ -70,6 +113,11 @@ class Gateway:
         return self.data / "trunkline.db"
 
     @property
+    def runs(self) -> bool:
+        """Whether its process has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
     def pid(self) -> int:
         """The id of its process."""
         assert self._process is not None
@@ -77,11 +125,9 @@ class Gateway:
 
     async def start(self, arguments: Sequence[str] = ()) -> None:
         """Start it and wait until it says that it runs."""
-        self._process = await asyncio.create_subprocess_exec(
-            TRUNKLINE, "run", "--config", str(self.config), "--data", str(self.data),
-            *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, env=environment(self.extra),
-            cwd=self.config.parent,
-        )  # fmt: skip
+        places = ("--config", str(self.config), "--data", str(self.data))
+        command = ("run", *places, *arguments)
+        self._process = await self._launch(command, environment(self.extra), self.config.parent)
         up = asyncio.Event()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -107,8 +153,8 @@ class Gateway:
 
     async def kill(self) -> None:
         """End it as a power cut does."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+        if self.runs:
+            self.signal(signal.SIGKILL)
             await self._ended()
 
     def signal(self, number: int) -> None:

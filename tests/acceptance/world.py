@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.acceptance.gateway import Gateway
+from tests.acceptance.gateway import Gateway, Launch, trunkline
 from tests.loopback.models import ModelServer
 from tests.loopback.slack import SlackServer
 from tests.loopback.telegram import TelegramServer
@@ -16,8 +16,8 @@ from tests.loopback.telegram import TelegramServer
 CONFIGURATION = """
 [gateway]
 system_prompt = "You are the test bot."
-sweep_seconds = 1
 titles = false
+{settings}
 
 [model]
 default = "local:test-model"
@@ -70,8 +70,13 @@ class World:
 
 
 @asynccontextmanager
-async def a_world(folder: Path) -> AsyncIterator[World]:
-    """Set both platforms and the model up, and a gateway configured for them that is not started yet."""
+async def a_world(
+    folder: Path, *, settings: str = "sweep_seconds = 1", launch: Launch = trunkline
+) -> AsyncIterator[World]:
+    """Set both platforms and the model up, and a gateway configured for them that is not started yet.
+
+    `settings` are lines of its section `[gateway]`.
+    """
     async with SlackServer() as slack, TelegramServer() as telegram, ModelServer() as models:
         alice, bob = slack.add_user("alice"), slack.add_user("bob")
         general = slack.add_channel("general", alice, bob)
@@ -79,9 +84,15 @@ async def a_world(folder: Path) -> AsyncIterator[World]:
         telegram.open_private(222)
         telegram.open_group(-1001)
         text = CONFIGURATION.format(
-            slack=slack, telegram=telegram, model=models.openai_url, alice=alice, bob=bob, general=general
+            slack=slack,
+            telegram=telegram,
+            model=models.openai_url,
+            alice=alice,
+            bob=bob,
+            general=general,
+            settings=settings,
         )
-        gateway = Gateway(folder, text)
+        gateway = Gateway(folder, text, launch=launch)
         try:
             yield World(slack, telegram, models, gateway, alice, bob, general)
         finally:

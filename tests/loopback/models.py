@@ -81,6 +81,10 @@ class ModelServer:
         """Let the next requests fail, each once, in the order in which faults were asked for."""
         self._faults.extend([fault] * times)
 
+    def calm(self) -> None:
+        """Forget the faults that no request has met yet."""
+        self._faults.clear()
+
     def hold(self, after: int = 0) -> None:
         """Pause answers: before the first byte, or once `after` pieces of the text have gone out."""
         self._hold_after = after

@@ -197,6 +197,10 @@ class SlackServer:
         """Arm a fault for the next call of a method, or for the next call that shows something."""
         self._faults.arm(fault, method)
 
+    def calm(self) -> None:
+        """Forget the faults that no call has met yet."""
+        self._faults.calm()
+
     # What can be seen.
 
     @property

@@ -40,6 +40,11 @@ class Faults:
                 return fault
         return SlackFault()
 
+    def calm(self) -> None:
+        """Forget what no call has met yet."""
+        self.release()
+        self._armed.clear()
+
     def release(self) -> None:
         """Let go of every call that would be held."""
         for _, fault in self._armed:

@@ -7,6 +7,7 @@ import itertools
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,7 +148,9 @@ class Sockets:
     async def _send(self, envelope: Envelope) -> None:
         if self._live:
             envelope.socket = self._live[-1]
-            await envelope.socket.send_json(envelope.as_json())
+            # A process that was killed a moment ago: what it did not acknowledge goes to the next connection.
+            with suppress(ConnectionResetError):
+                await envelope.socket.send_json(envelope.as_json())
 
     async def _hear(self, socket: web.WebSocketResponse, frame: Any) -> None:
         if frame.type is WSMsgType.PING and not self.is_deaf:

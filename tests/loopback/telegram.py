@@ -209,6 +209,10 @@ class TelegramServer:
         """
         self._troubles += times * [Planned(trouble, method, retry_after)]
 
+    def calm(self) -> None:
+        """Forget the troubles that no call has met yet."""
+        self._troubles.clear()
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         method, params = request.match_info["method"], await params_of(request)
         if request.match_info["token"] != self.token:
