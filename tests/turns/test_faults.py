@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from functools import partial
 
 from gateway.domain.busy import Busy, BusyModes
@@ -12,7 +11,6 @@ from gateway.domain.keys import Route
 from gateway.domain.message import Kind, Message, Role, ToolCall
 from gateway.domain.phrases import ENGLISH
 from gateway.domain.turn import Backlog, TurnState
-from gateway.ports.leases import session_lease
 from gateway.ports.model import FinishReason
 from gateway.ports.wakeups import Topic
 from gateway.turns.listening import MOST_INTERRUPTIONS
@@ -20,6 +18,7 @@ from gateway.turns.strays import GRACE_SECONDS
 from tests.clock import settle
 from tests.stores import message
 from tests.turns.conftest import Rig, until
+from tests.turns.deaths import left_by_a_death
 from tests.turns.scripted import Scripted, calling
 
 
@@ -50,17 +49,9 @@ class Stubborn(Scripted):
                 self.cancelled.append(id)
 
 
-async def left_by_a_death(rig: Rig, n: int, *rows: Message) -> str:
-    """Leave a chat's turn running as a process does that is killed; return the id of its session."""
-    session_id = await rig.say(f"q{n}", n, route=Route("slack", f"D{n}"))
-    lease = await rig.store.leases.acquire(session_lease(session_id), "dead", timedelta(seconds=30))
-    assert lease is not None
-    turn = await rig.store.turns.begin(session_id, lease)
-    assert turn is not None
-    if rows:
-        await rig.store.turns.append_round(turn, lease, rows, None)
-    await rig.store.leases.release(lease)
-    return session_id
+async def left(rig: Rig, n: int, *rows: Message) -> str:
+    """Leave a chat of its own as a death leaves it."""
+    return await left_by_a_death(rig, f"q{n}", n, *rows, route=Route("slack", f"D{n}"))
 
 
 def asked(rig: Rig, times: int) -> bool:
@@ -134,7 +125,7 @@ async def test_a_time_limit_does_not_lose_an_answer_that_is_being_continued(rig:
 
 async def test_turns_that_a_death_left_take_no_places_while_they_wait(rig: Rig) -> None:
     """They are gone on with one by one, and healthy chats are answered meanwhile."""
-    ids = [await left_by_a_death(rig, n) for n in range(3)]
+    ids = [await left(rig, n) for n in range(3)]
     rig.model.gate.clear()
     dispatcher = rig.new_dispatcher("two", max_concurrent=2)
     driving = [asyncio.create_task(dispatcher.drive(id)) for id in ids]
@@ -147,7 +138,7 @@ async def test_turns_that_a_death_left_take_no_places_while_they_wait(rig: Rig) 
 
 async def test_one_suspect_after_the_other_is_woken_by_itself(rig: Rig) -> None:
     for n in range(4):
-        await left_by_a_death(rig, n)
+        await left(rig, n)
     wakes = asyncio.create_task(rig.wakeups.run({Topic.SESSION: rig.dispatcher.drive}))
     await rig.wakeups.idle()
     await settle()
@@ -159,7 +150,7 @@ async def test_one_suspect_after_the_other_is_woken_by_itself(rig: Rig) -> None:
 
 
 async def test_a_stop_of_a_turn_that_waits_for_others_is_obeyed_at_once(rig: Rig) -> None:
-    ids = [await left_by_a_death(rig, n) for n in range(2)]
+    ids = [await left(rig, n) for n in range(2)]
     rig.model.gate.clear()
     first = asyncio.create_task(rig.dispatcher.drive(ids[0]))
     await until(lambda: len(rig.model.requests) == 1)
@@ -172,7 +163,7 @@ async def test_a_stop_of_a_turn_that_waits_for_others_is_obeyed_at_once(rig: Rig
 
 
 async def test_a_draining_process_begins_no_turn_that_waited_for_others(rig: Rig) -> None:
-    ids = [await left_by_a_death(rig, n) for n in range(2)]
+    ids = [await left(rig, n) for n in range(2)]
     rig.model.gate.clear()
     first = asyncio.create_task(rig.dispatcher.drive(ids[0]))
     await until(lambda: len(rig.model.requests) == 1)
@@ -185,7 +176,7 @@ async def test_a_draining_process_begins_no_turn_that_waited_for_others(rig: Rig
 
 
 async def test_a_store_that_is_away_for_a_moment_is_not_a_death(rig: Rig) -> None:
-    ids = [await left_by_a_death(rig, n) for n in range(2)]
+    ids = [await left(rig, n) for n in range(2)]
     rig.model.gate.clear()
     suspend, failures = rig.store.turns.suspend, [Unavailable("disk full")]
 
@@ -246,7 +237,7 @@ async def test_what_tools_have_done_is_stored_when_the_process_stops(rig: Rig) -
 
 async def test_a_stop_after_a_death_in_a_tool_marks_the_call(rig: Rig) -> None:
     call = Message(role=Role.ASSISTANT, tool_calls=(ToolCall(id="a", name="write", arguments="{}"),))
-    session_id = await left_by_a_death(rig, 1, call)
+    session_id = await left(rig, 1, call)
     await rig.intake(message("/stop", 9, route=Route("slack", "D1")))
     await rig.dispatcher.drive(session_id)
     assert [(row.role, row.kind) for row in await rig.rows(session_id)] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 
@@ -13,13 +12,13 @@ from gateway.domain.legality import INTERRUPTED
 from gateway.domain.message import Kind, Mark, Message, Role, ToolCall
 from gateway.domain.phrases import ENGLISH
 from gateway.domain.turn import TurnState
-from gateway.ports.leases import session_lease
 from gateway.ports.model import FinishReason, ToolCallRequested
 from gateway.turns.asking import GO_ON
 from gateway.turns.calling import FAILED, NO_OBJECT
 from gateway.turns.rounds import MOST_CONTINUATIONS
 from tests.stores import message
 from tests.turns.conftest import Rig, until
+from tests.turns.deaths import died_again, left_by_a_death
 from tests.turns.scripted import Scripted, calling
 
 
@@ -184,19 +183,6 @@ async def test_a_model_that_never_answers_is_given_up_too(rig: Rig) -> None:
     assert session_id
 
 
-async def left_by_a_dead_process(rig: Rig, *rows: Message) -> str:
-    """Leave a turn as a process does that was killed after it had stored these rows."""
-    session_id = await rig.say("go", 1)
-    lease = await rig.store.leases.acquire(session_lease(session_id), "dead", timedelta(seconds=30))
-    assert lease is not None
-    turn = await rig.store.turns.begin(session_id, lease)
-    assert turn is not None
-    if rows:
-        await rig.store.turns.append_round(turn, lease, rows, None)
-    await rig.store.leases.release(lease)
-    return session_id
-
-
 def asked_for(*ids: str, name: str = "write") -> Message:
     return Message(role=Role.ASSISTANT, tool_calls=tuple(ToolCall(id=id, name=name, arguments="{}") for id in ids))
 
@@ -204,7 +190,7 @@ def asked_for(*ids: str, name: str = "write") -> Message:
 async def test_a_tool_that_may_have_run_is_not_run_again_unasked(rig: Rig, tools: Scripted) -> None:
     rig.model.steps = ["I was cut off"]
     done = Message(role=Role.TOOL, tool_call_id="a", content="ok")
-    session_id = await left_by_a_dead_process(rig, asked_for("a", "b"), done)
+    session_id = await left_by_a_death(rig, "go", 1, asked_for("a", "b"), done)
     await rig.dispatcher.drive(session_id)
     assert tools.started == []
     assert [m.text for m in rig.model.requests[0].messages if m.role is Role.TOOL] == ["ok", INTERRUPTED]
@@ -216,7 +202,7 @@ async def test_a_tool_that_may_have_run_is_not_run_again_unasked(rig: Rig, tools
 async def test_calls_of_one_id_in_two_rounds_are_told_apart(rig: Rig, tools: Scripted) -> None:
     """Local servers call every call `call_0`; that an earlier one has its result says nothing of the newest."""
     done = Message(role=Role.TOOL, tool_call_id="call_0", content="ok")
-    session_id = await left_by_a_dead_process(rig, asked_for("call_0"), done, asked_for("call_0"))
+    session_id = await left_by_a_death(rig, "go", 1, asked_for("call_0"), done, asked_for("call_0"))
     await rig.dispatcher.drive(session_id)
     assert [m.text for m in rig.model.requests[0].messages if m.role is Role.TOOL] == ["ok", INTERRUPTED]
 
@@ -228,19 +214,16 @@ async def test_a_long_turn_is_mended_at_its_end(rig: Rig, tools: Scripted) -> No
         ids = [f"c{n}-{m}" for m in range(20)]
         rounds += [asked_for(*ids), *(Message(role=Role.TOOL, tool_call_id=id, content="ok") for id in ids)]
     rig.model.window = 1_000_000
-    session_id = await left_by_a_dead_process(rig, *rounds, asked_for("last"))
+    session_id = await left_by_a_death(rig, "go", 1, *rounds, asked_for("last"))
     await rig.dispatcher.drive(session_id)
     assert [row.tool_call_id for row in await rig.rows(session_id) if row.kind is Kind.INTERRUPTED] == ["last"]
 
 
 async def test_what_is_set_aside_is_not_replayed_any_more(rig: Rig) -> None:
     """A message that kills the process with every replay would otherwise kill it for ever."""
-    session_id = await left_by_a_dead_process(rig, asked_for("a"))
+    session_id = await left_by_a_death(rig, "go", 1, asked_for("a"))
     for _ in range(2):
-        lease = await rig.store.leases.acquire(session_lease(session_id), "dead", timedelta(seconds=30))
-        assert lease is not None
-        await rig.store.turns.begin(session_id, lease)
-        await rig.store.leases.release(lease)
+        await died_again(rig, session_id)
     await rig.dispatcher.drive(session_id)
     (turn,) = await rig.store.turns.list(state=TurnState.SET_ASIDE)
     assert await rig.sent() == [ENGLISH.set_aside.format(reference=turn.id[:8])]

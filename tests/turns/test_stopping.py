@@ -20,6 +20,7 @@ from gateway.ports.wakeups import Signal, Topic
 from tests.clock import settle
 from tests.stores import NOON, ROUTE, message
 from tests.turns.conftest import Rig, until
+from tests.turns.deaths import left_by_a_death
 from tests.turns.scripted import Scripted, calling
 
 
@@ -225,12 +226,7 @@ async def test_a_stop_that_a_dead_process_left_is_obeyed_by_the_next(rig: Rig) -
 
 async def test_a_stopped_turn_does_not_wait_for_others_that_a_death_left(rig: Rig) -> None:
     """They are gone on with one at a time; one that is only to be ended endangers nobody."""
-    ids = [await rig.say("x", n, route=Route("slack", f"D{n}")) for n in range(2)]
-    for id in ids:
-        lease = await rig.store.leases.acquire(session_lease(id), "dead", timedelta(seconds=30))
-        assert lease is not None
-        await rig.store.turns.begin(id, lease)
-        await rig.store.leases.release(lease)
+    ids = [await left_by_a_death(rig, "x", n, route=Route("slack", f"D{n}")) for n in range(2)]
     rig.model.gate.clear()
     first = asyncio.create_task(rig.dispatcher.drive(ids[0]))
     await until(lambda: len(rig.model.requests) == 1)
