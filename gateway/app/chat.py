@@ -63,14 +63,16 @@ async def run_chat(
             await core.receivers.open()
             greet()
             async with working(core) as fallen:
-                await first(until(stop), until(fallen), _chat(core, channel_name))
+                await first(until(stop), until(fallen), _chat(core, channel_name, interactive=interactive))
             return await _ending(core, channels[channel_name])
 
 
-async def _chat(core: Core, channel_name: str) -> None:
+async def _chat(core: Core, channel_name: str, *, interactive: bool) -> None:
     await core.sweep.once()
-    await core.wakeups.idle()
-    await _show_leftovers(core, channel_name)
+    if not interactive:
+        # What was left unfinished comes before a new message. A person is not kept waiting for it, and may stop it.
+        await core.wakeups.idle()
+        await _show_leftovers(core, channel_name)
     await core.receivers.run()
     await core.wakeups.idle()
 

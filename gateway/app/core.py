@@ -146,7 +146,16 @@ class _Wiring:
         opened: dict[str, Channel] = {}
         turning = self.turning(store, model, wakeups, opened, events)
         intake = turning.intake(policy, {name: channel.capabilities for name, channel in channels.items()})
-        receivers = Receivers(channels, opened=opened, sink=intake, clock=self.clock, random=random.random, ended=ended)
+        sweep = self.sweep(store, wakeups, opened)
+        receivers = Receivers(
+            channels,
+            opened=opened,
+            sink=intake,
+            clock=self.clock,
+            random=random.random,
+            ended=ended,
+            can_send=sweep.soon,
+        )
         return Core(
             settings=self.settings,
             store=store,
@@ -160,7 +169,7 @@ class _Wiring:
             dispatcher=turning.dispatcher(self.owner, lease_ttl=self.lease_ttl),
             titler=Titler(sessions=store.sessions, model=model, profiles=profiles(self.settings)),
             lanes=self.lanes(store, wakeups, opened),
-            sweep=self.sweep(store, wakeups, opened),
+            sweep=sweep,
             receivers=receivers,
         )
 

@@ -17,7 +17,7 @@ from gateway.ports.clock import Clock
 class Receivers:
     """Runs one task a channel. One that cannot be helped is red in `health` and leaves the others alone.
 
-    `opened` is filled with the channels that can send now, and changes as they do.
+    `opened` is filled with the channels that can send now, and changes as they do; `can_send` is called for one more.
     """
 
     def __init__(
@@ -29,12 +29,14 @@ class Receivers:
         clock: Clock,
         random: Callable[[], float],
         ended: Callable[[str], None] = lambda name: None,
+        can_send: Callable[[], None] = lambda: None,
     ) -> None:
         self._channels = channels
         self._sink = sink
         self._clock = clock
         self._random = random
         self._ended = ended
+        self._can_send = can_send
         self._troubles: dict[str, str] = {}
         self._ended_channels: set[str] = set()
         self._opened = opened
@@ -104,5 +106,6 @@ class Receivers:
         if name not in self._opened:
             await channel.open()
             self._opened[name] = channel
+            self._can_send()
         self._troubles.pop(name, None)
         await channel.receive(self._sink)

@@ -29,7 +29,11 @@ def banner(
         yield f"  health    {address}/ready"
     if not channels:
         yield "  No channel is configured and there is no terminal: nobody can talk to it. See docs/configuration.md."
-    yield "Type a message. Ctrl-C stops it." if has_terminal else "Ctrl-C or SIGTERM stops it."
+    yield (
+        "Type a message; /stop breaks an answer off. The gateway: Ctrl-C stops it."
+        if has_terminal
+        else "Ctrl-C or SIGTERM stops it."
+    )
 
 
 def _other_models(settings: Settings, environment: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.app.channels import build_channels, options_by_kind, terminal_rules
 from gateway.app.chat import Ending, run_chat
@@ -27,6 +27,9 @@ from gateway.ports.channel import Channel
 from gateway.wakeups.clock import SystemClock
 
 LOG_FILE = "trunkline.log"
+STOPPING = "(stopping: what is being answered is finished first; Ctrl-C again leaves it to the next start)"
+SET_DOWN_SECONDS = 3.0
+"""How long what runs may take to be set down after a second signal."""
 OPTIONS = {"--model": f"{PREFIX}MODEL__DEFAULT", "--port": f"{PREFIX}HTTP__PORT"}
 """The variable that each option stands for."""
 
@@ -128,20 +131,44 @@ def _logs(
 
 
 def _until_stopped(main: Callable[[asyncio.Event], Coroutine[None, None, T]]) -> T:
-    """Run to the end. One signal asks for a stop in good order, a second one ends the process at once."""
+    """Run to the end. One signal asks for a stop in good order, a second one sets down at once what runs."""
+    signals = _Signals()
 
     async def body() -> T:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
+        signals.listen()
+        return await main(signals.stop)
+
+    try:
+        return asyncio.run(body())
+    except asyncio.CancelledError:
+        # A second signal is no crash: what ran was set down, and is gone on with at the next start.
+        sys.stdout.flush()
+        os._exit(signals.code)
+
+
+class _Signals:
+    """What the process is asked by signals: to stop, to do it at once, to do it whatever happens."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.code = 0
+
+    def listen(self) -> None:
+        """Take signals from now on, in the task that is to be stopped."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, _on_signal, stop, number)
-        return await main(stop)
+            loop.add_signal_handler(number, self._on_signal, task, number)
 
-    return asyncio.run(body())
-
-
-def _on_signal(stop: asyncio.Event, number: int) -> None:
-    if stop.is_set():
-        # Everything accepted is stored already, so there is nothing to lose but the wait.
-        os._exit(128 + number)
-    stop.set()
+    def _on_signal(self, task: asyncio.Task[Any], number: int) -> None:
+        if not self.stop.is_set():
+            if sys.stderr.isatty():
+                print(STOPPING, file=sys.stderr)  # noqa: T201
+            self.stop.set()
+        elif not self.code:
+            self.code = 128 + number
+            task.cancel()
+            asyncio.get_running_loop().call_later(SET_DOWN_SECONDS, os._exit, self.code)
+        else:
+            # Everything accepted is stored already, so there is nothing to lose but the wait.
+            os._exit(self.code)

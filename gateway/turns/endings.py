@@ -74,7 +74,8 @@ class Endings:
         except StopRequested as stop:
             await self.stopped(run, stop.by)
             return
-        about = {"why": type(error).__name__, "reference": run.turn.reference}
+        why = "TimeLimit" if isinstance(error, Broken) else type(error).__name__
+        about = {"why": why, "reference": run.turn.reference}
         self._teller.of_turn(Step.FAILED, run.turn, level="ERROR", cause=str(error), **about)
 
     async def stopped(self, run: Run, by: str) -> None:

@@ -12,6 +12,7 @@ from gateway.ports.media import Media
 from gateway.ports.outbox import Outbox
 from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Topic, Wakeups
+from gateway.turns.breaks import Breaks, Broken, Why
 
 MOST_AT_ONCE = 500
 SWEEPS_PER_CLEANING = 720
@@ -40,6 +41,7 @@ class Sweep:
         self._channels = channels
         self._clock = clock
         self._seconds = seconds
+        self._breaks = Breaks()
 
     async def run(self) -> None:
         """Sweep at once, so that what a dead process left is gone on with, and then again and again until cancelled."""
@@ -54,7 +56,18 @@ class Sweep:
             except Exception:  # the supervised boundary of the sweep: one that failed is not the last
                 logger.exception("a sweep failed")
             count += 1
-            await self._clock.sleep(self._seconds)
+            await self._rest()
+
+    def soon(self) -> None:
+        """Sweep without waiting for the next time, since there are channels now that there were not."""
+        self._breaks.ask(Why.INPUT)
+
+    async def _rest(self) -> None:
+        try:
+            async with self._breaks.step():
+                await self._clock.sleep(self._seconds)
+        except Broken:
+            self._breaks.looked()
 
     async def once(self) -> None:
         """Wake everything that is due now."""

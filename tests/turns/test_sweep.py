@@ -17,6 +17,13 @@ Woken = list[tuple[str, str]]
 async def sweeping(rig: Rig, channels: Callable[[], Sequence[str]] = lambda: ("slack",)) -> AsyncIterator[Woken]:
     """Sweep every five seconds while the body runs; yield what was woken."""
     woken: Woken = []
+    async with running(rig, channels, woken):
+        yield woken
+
+
+@asynccontextmanager
+async def running(rig: Rig, channels: Callable[[], Sequence[str]], woken: Woken) -> AsyncIterator[Sweep]:
+    """Sweep every five seconds while the body runs, and note what is woken."""
 
     class Noting(type(rig.wakeups)):  # type: ignore[misc]
         async def wake(self, topic: str, id: str, at: object = None) -> None:
@@ -33,7 +40,7 @@ async def sweeping(rig: Rig, channels: Callable[[], Sequence[str]] = lambda: ("s
     )
     task = asyncio.create_task(sweep.run())
     try:
-        yield woken
+        yield sweep
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -67,5 +74,19 @@ async def test_a_sweep_that_fails_is_not_the_last(rig: Rig) -> None:
         await until(lambda: rig.clock.sleepers == 1)
         assert (looks, woken) == (1, [])
         await rig.clock.advance(5)
+        await until(lambda: bool(woken))
+        assert woken == [("session", session_id)]
+
+
+async def test_a_channel_that_has_just_been_opened_does_not_wait_for_the_next_sweep(rig: Rig) -> None:
+    """What a dead process left is gone on with at once, and not a sweep later."""
+    session_id = await rig.say("hi", 1)
+    opened: list[str] = []
+    woken: Woken = []
+    async with running(rig, lambda: opened, woken) as sweep:
+        await until(lambda: rig.clock.sleepers == 1)
+        assert woken == []
+        opened.append("slack")
+        sweep.soon()
         await until(lambda: bool(woken))
         assert woken == [("session", session_id)]

@@ -61,7 +61,7 @@ def _turns(turns: Sequence[Turn], now: datetime) -> Finding:
     newest = spoken(now - turns[0].started_at)
     todo = (
         "Each ended the process twice, so it is not tried again, and its person was told the reference."
-        " `trunkline sessions show ID` shows what was said, and the log why the process ended."
+        " `trunkline sessions show ID` shows what was said; the log, or the system's own, why the process ended."
     )
     details = [
         {"begun": turn.started_at, "session": turn.key, "reference": reference(turn), "id": turn.session_id}

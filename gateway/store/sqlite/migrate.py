@@ -43,9 +43,8 @@ def is_ours(path: Path) -> bool:
     """Return whether a file bears our mark and a schema that this release knows; damage further in does not matter."""
     newest = migrations("gateway.store.sqlite.migrations")[-1].number
     try:
-        with closing(connect(path)) as connection:
-            ours = _pragma(connection, "application_id") == APPLICATION_ID
-            return ours and _pragma(connection, "user_version") <= newest
+        mark, version = read_header(path)
+        return mark == APPLICATION_ID and version <= newest
     except (sqlite3.Error, UnicodeError):
         return False
 
