@@ -7,6 +7,7 @@ TrunklineError
 ├── Forbidden          the caller may not do this
 ├── NotFound           the thing named is not there
 ├── Unavailable        trying again later may work (`retry_after` seconds, when known)
+│   └── ModelUnavailable   the language model, and nothing else
 ├── AuthFailed         a credential is missing or refused: ask the owner
 ├── ConfigError        a setting is wrong: `setting` names it
 ├── LeaseLost          somebody else holds the work now: stop, write nothing
@@ -71,6 +72,10 @@ class Unavailable(TrunklineError, ConnectionError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = bounded_wait(retry_after)
+
+
+class ModelUnavailable(Unavailable):
+    """The language model did not answer; whatever else is away is not meant."""
 
 
 class AuthFailed(TrunklineError, PermissionError):

@@ -33,13 +33,16 @@ class Turns(ABC):
         """
 
     @abstractmethod
-    async def begin(self, session_id: str, lease: Lease) -> Turn | None:
+    async def begin(self, session_id: str, lease: Lease, *, suspects: bool = True) -> Turn | None:
         """Return the turn to run now, or None if there is nothing to do.
 
         An unfinished turn comes first: with `attempt` + 1 if its process died over it, with the same attempt if it was
         suspended to be resumed. Otherwise all pending input, in the platform's order of time, becomes user rows and a
         new turn. Where some of it was stopped while it waited, that alone makes a turn first, which says by whom. While
         a turn waits for something else, and nobody asked it to stop, there is nothing to do.
+
+        Without `suspects`, a turn that was there when a process died, and would be run again, is returned as it stands,
+        with the state `WAITING`, and not begun: nothing of it is counted or changed.
         """
 
     @abstractmethod

@@ -71,6 +71,11 @@ def move(tx: Transaction, turn: Turn, newest: Inbound) -> Turn:
     return replace(turn, route=newest.route, message_id=newest.dedupe_key)
 
 
+def is_suspect(row: Row) -> bool:
+    """Whether an unfinished turn that nobody asked to stop was there when a process died."""
+    return row["stop_requested_by"] is None and (row["state"] == TurnState.RUNNING or row["attempt"] > 1)
+
+
 def resume(tx: Transaction, row: Row, now: datetime) -> Turn:
     """Let an unfinished turn run again; where its process died, that counts as an attempt."""
     died = row["state"] == TurnState.RUNNING

@@ -43,14 +43,18 @@ class SqlTurns(Turns):
             lambda tx: inbox.store(tx, inbound, tokens, new, self._make_id, self._clock.now(), most_waiting)
         )
 
-    async def begin(self, session_id: str, lease: Lease) -> Turn | None:
+    async def begin(self, session_id: str, lease: Lease, *, suspects: bool = True) -> Turn | None:
         def work(tx: Transaction) -> Turn | None:
             check_lease(tx, lease, session_lease(session_id))
             unfinished = tx.one(UNFINISHED, session_id)
             if unfinished is None:
                 return self._start(tx, session_id)
             now = self._clock.now()
-            return turn_rows.resume(tx, unfinished, now) if is_resumable(tx, unfinished, to_micros(now)) else None
+            if not is_resumable(tx, unfinished, to_micros(now)):
+                return None
+            if not suspects and turn_rows.is_suspect(unfinished):
+                return replace(turn_rows.decode_turn(tx, unfinished), state=TurnState.WAITING)
+            return turn_rows.resume(tx, unfinished, now)
 
         return await self._database.write(work)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.domain.errors import ModelUnavailable, Unavailable
 from gateway.domain.message import Kind, Message, Role, ToolCall
 from gateway.domain.scrub import for_people
 from gateway.domain.turn import Usage
@@ -88,9 +90,12 @@ class Answer:
 async def gather(events: AsyncGenerator[ModelEvent, None]) -> Answer:
     """Read the stream to its end. Whatever breaks it off is raised, and nothing of the answer is kept."""
     answer = Answer()
-    async with aclosing(events) as stream:
-        async for event in stream:
-            _add(answer, event)
+    try:
+        async with aclosing(events) as stream:
+            async for event in stream:
+                _add(answer, event)
+    except Unavailable as error:
+        raise ModelUnavailable(str(error), retry_after=error.retry_after) from error
     return answer
 
 
@@ -101,11 +106,19 @@ def _add(answer: Answer, event: ModelEvent) -> None:
         case Thinking():
             answer.thinking.append(event)
         case ToolCallRequested(id, name, arguments):
-            answer.calls.append(ToolCall(id=id, name=name, arguments=arguments))
+            answer.calls.append(ToolCall(id=_unique(answer, id), name=name, arguments=arguments))
         case UsageReported(usage):
             answer.usage = usage
         case Finish(reason):
             answer.reason = reason
+
+
+def _unique(answer: Answer, id: str) -> str:
+    """Return an id that no other call of the answer has; some servers give the same one twice, or none."""
+    taken = {call.id for call in answer.calls}
+    if id and id not in taken:
+        return id
+    return next(made for n in itertools.count(len(taken)) if (made := f"{id or 'call'}_{n}") not in taken)
 
 
 def _block(thinking: Thinking) -> dict[str, Any]:

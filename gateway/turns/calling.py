@@ -77,8 +77,12 @@ class Calling:
         if not _is_object(call.arguments):
             return ToolResult(text=NO_OBJECT, is_error=True)
         try:
-            return await self._tools.call(call, self._context)
-        except Exception:  # the supervised boundary of a tool: its fault is a result, and no end of the turn
+            result: object = await self._tools.call(call, self._context)
+            return result if isinstance(result, ToolResult) else ToolResult(text=FAILED, is_error=True)
+        except (
+            Exception,
+            SystemExit,
+        ):  # the supervised boundary of a tool: its fault is a result and no end
             logger.bind(tool=call.name).exception("a tool failed by a fault of ours")
             return ToolResult(text=FAILED, is_error=True)
 

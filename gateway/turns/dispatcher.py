@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 
 from loguru import logger
 
 from gateway.domain.errors import LeaseLost, Unavailable
-from gateway.domain.turn import RESUME, Turn, Waiting
+from gateway.domain.turn import RESUME, Turn, TurnState, Waiting
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Holding, Lease, Leases, held, session_lease
 from gateway.ports.patience import until_stored
@@ -18,8 +19,11 @@ from gateway.ports.turns import Turns
 from gateway.ports.wakeups import Signal, Topic, Wakeups
 from gateway.turns.breaks import Breaks, Why
 from gateway.turns.presence import Attention
-from gateway.turns.runner import Runner, is_ended_at_once
+from gateway.turns.runner import Runner
 from gateway.turns.settling import Settling
+
+STORE_SECONDS = 5.0
+"""How long a turn rests that met a store that is away."""
 
 
 class Dispatcher:
@@ -61,8 +65,30 @@ class Dispatcher:
     async def drive(self, session_id: str) -> None:
         """Run the session's turns until nothing is pending; return at once if another works it."""
         if await self._settling.is_over(session_id):
-            async with self._slots:
+            async with self._place(session_id):
                 await self._drive(session_id)
+
+    @asynccontextmanager
+    async def _place(self, session_id: str) -> AsyncIterator[None]:
+        """Take one of the places, or none where a stop is asked for meanwhile: to end a turn takes no place."""
+        if not self._slots.locked():
+            async with self._slots:
+                yield
+            return
+        asked = asyncio.Event()
+        self._wakeups.on_signal(session_id, lambda signal: asked.set() if signal is Signal.STOP else None)
+        taking = asyncio.create_task(self._slots.acquire(), name="place")
+        hearing = asyncio.create_task(asked.wait(), name="stop")
+        try:
+            await asyncio.wait({taking, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            self._wakeups.on_signal(session_id, None)
+            yield
+        finally:
+            self._wakeups.on_signal(session_id, None)
+            hearing.cancel()
+            if not taking.cancel():
+                self._slots.release()
+            await asyncio.gather(taking, hearing, return_exceptions=True)
 
     async def _drive(self, session_id: str) -> None:
         if self._is_draining:
@@ -100,55 +126,64 @@ class Dispatcher:
         return False
 
     async def _next(self, session_id: str, lease: Lease, breaks: Breaks) -> bool:
-        """Run the session's next turn, if there is one to run; return whether it has to wait for its turn."""
-        turn = await self._begin(session_id, lease)
-        if turn is None:
-            return False
-        if turn.attempt > 1 and not is_ended_at_once(turn):
-            return await self._run_suspect(turn, lease, breaks)
-        await self._run(turn, lease, breaks)
-        return False
+        """Run the session's next turn, if there is one to run; return whether it is run later.
 
-    async def _begin(self, session_id: str, lease: Lease) -> Turn | None:
+        Turns that were there when a process died are run one at a time: one of them may have ended it, and those that
+        only happened to run must not be set aside with it. A turn that waits for others is not even begun, so that a
+        death in that time does not count against it, and holds neither a lease nor a place.
+        """
+        is_first = self._suspect is None
+        if is_first:
+            self._suspect = session_id
+        try:
+            turn = await self._begin(session_id, lease, suspects=is_first)
+            if turn is not None and turn.state is TurnState.WAITING:
+                self._attention.working(turn.session_id, turn.route)
+                self._later[session_id] = None
+                return True
+            self._later.pop(session_id, None)
+            if is_first and (turn is None or turn.attempt == 1):
+                await self._leave()
+            return turn is not None and await self._run(turn, lease, breaks)
+        finally:
+            if self._suspect == session_id:
+                await self._leave()
+
+    async def _leave(self) -> None:
+        """Let the next suspect run."""
+        self._suspect = None
+        if (following := next(iter(self._later), None)) is not None:
+            del self._later[following]
+            await self._wakeups.wake(Topic.SESSION, following)
+
+    async def _begin(self, session_id: str, lease: Lease, *, suspects: bool) -> Turn | None:
         """Begin a turn; if this is cancelled while it is being stored, set it down again."""
-        beginning = asyncio.ensure_future(self._turns.begin(session_id, lease))
+        beginning = asyncio.ensure_future(self._turns.begin(session_id, lease, suspects=suspects))
         try:
             return await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            if (turn := await beginning) is not None:
-                await self._set_down(turn, lease)
+            # Whatever became of it, who is cancelled does not wait for a store that is away.
+            with suppress(LeaseLost, Unavailable):
+                turn = await beginning
+                if turn is not None and turn.state is TurnState.RUNNING:
+                    await self._set_down(turn, lease)
             raise
 
-    async def _run_suspect(self, turn: Turn, lease: Lease, breaks: Breaks) -> bool:
-        """Run a turn that was there when a process died, one such turn at a time; return whether it has to wait.
-
-        One of them may have ended the process, and those that only happened to run must not be set aside with it. While
-        it waits for the others it is set down, so that a death in that time does not count against it, and holds
-        neither a lease nor a place.
-        """
-        if self._suspect is not None:
-            self._attention.working(turn.session_id, turn.route)
-            self._later[turn.session_id] = None
-            await until_stored(lambda: self._turns.suspend(turn, lease, Waiting(reason=RESUME)), self._clock)
-            return True
-        self._suspect = turn.session_id
-        self._later.pop(turn.session_id, None)
-        try:
-            await self._run(turn, lease, breaks)
-        finally:
-            self._suspect = None
-            if (following := next(iter(self._later), None)) is not None:
-                del self._later[following]
-                await self._wakeups.wake(Topic.SESSION, following)
-        return False
-
-    async def _run(self, turn: Turn, lease: Lease, breaks: Breaks) -> None:
+    async def _run(self, turn: Turn, lease: Lease, breaks: Breaks) -> bool:
+        """Run the turn; return whether it has to be gone on with later, since the store was away."""
         self._attention.working(turn.session_id, turn.route)
         try:
             await self._runner.run(turn, lease, breaks)
         except asyncio.CancelledError:
             await self._set_down(turn, lease)
             raise
+        except Unavailable as error:
+            logger.bind(session_id=turn.session_id, error=str(error)).warning("a turn waits for the store")
+            await until_stored(lambda: self._turns.suspend(turn, lease, Waiting(reason=RESUME)), self._clock)
+            at = self._clock.now() + timedelta(seconds=STORE_SECONDS)
+            await self._wakeups.wake(Topic.SESSION, turn.session_id, at=at)
+            return True
+        return False
 
     async def _set_down(self, turn: Turn, lease: Lease) -> None:
         """Leave the turn to whoever starts next: a stop in good order does not count as a crash."""

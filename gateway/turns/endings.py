@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gateway.domain.errors import AuthFailed, Filtered, StopRequested, TrunklineError, Unavailable
+from gateway.domain.errors import AuthFailed, Filtered, ModelUnavailable, StopRequested, TrunklineError
 from gateway.domain.phrases import Phrases
 from gateway.domain.session import Session
 from gateway.domain.turn import TurnState, Usage
@@ -106,7 +106,7 @@ class Endings:
 
     def _phrase(self, error: Exception) -> str:
         """Return the sentence for an error, with the places of its facts still open."""
-        if isinstance(error, Unavailable | AuthFailed):
+        if isinstance(error, ModelUnavailable | AuthFailed):
             return self._phrases.unavailable
         if isinstance(error, TooManyRounds):
             return self._phrases.too_many_rounds

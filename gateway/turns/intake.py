@@ -13,6 +13,7 @@ from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import Phrases
 from gateway.domain.policy import Decision, Missing, Verdict, decide
 from gateway.domain.resets import ResetRule
+from gateway.domain.turn import TurnState
 from gateway.ports.channel import Capabilities
 from gateway.ports.clock import Clock
 from gateway.ports.commands import CommandHandler
@@ -114,9 +115,17 @@ class Intake:
             session = await self._sessions.get(inbound.key)
         except NotFound:
             return
-        if self._resets.is_over(session.updated_at, self._clock.now()):
+        is_over = self._resets.is_over(session.updated_at, self._clock.now())
+        if is_over and not await self._is_at_work(session.id):
             await self._sessions.close(inbound.key, only=session.id)
             logger.bind(session=str(inbound.key)).info("the session was over; a new one begins")
+
+    async def _is_at_work(self, session_id: str) -> bool:
+        """Whether a turn of the session is unfinished, or something waits in it: then it is not over, however old."""
+        if (await self._turns.backlog(session_id)).count:
+            return True
+        newest = await self._turns.list(session_id=session_id, limit=1)
+        return any(turn.state in (TurnState.RUNNING, TurnState.WAITING) for turn in newest)
 
     async def _tell(self, inbound: Inbound, text: str, about: str) -> None:
         """Tell a person why a message is not taken; once for each thing there is to tell."""

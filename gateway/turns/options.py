@@ -55,9 +55,9 @@ class GatewayOptions(BaseModel):
     """How many messages of one chat may wait for an answer; a person is told of what is not taken any more."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20
     """How long a stopping process lets running turns finish; what is left is resumed by the next one."""
-    lease_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 30
+    lease_seconds: Annotated[float, Field(ge=1, le=86_400)] = 30
     """How long a process that vanished keeps its conversations from others."""
-    sweep_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5
+    sweep_seconds: Annotated[float, Field(ge=0.01, le=86_400)] = 5
     """How often work is looked for whose wake-up was lost."""
     phrases: Path | None = None
     """A file with other words for what the gateway itself says, in any language; `trunkline phrases` prints the ones

@@ -85,11 +85,11 @@ class Rounds:
         if answer.is_blank:
             raise Refused("expected an answer from the model, got an empty one twice")
         for _ in range(MOST_CONTINUATIONS):
-            if answer.reason is not FinishReason.LENGTH or answer.calls:
+            if answer.reason is not FinishReason.LENGTH or answer.calls or answer.is_silence:
                 break
             await self._listener.store(run, ())
             more = await self._more(run, answer)
-            if more is None:
+            if more is None or more.is_silence:
                 break
             answer = answer.continued(more)
         return answer

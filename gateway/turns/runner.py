@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from loguru import logger
 
-from gateway.domain.errors import LeaseLost, StopRequested, TrunklineError
+from gateway.domain.errors import LeaseLost, ModelUnavailable, StopRequested, TrunklineError, Unavailable
 from gateway.domain.turn import Turn
 from gateway.ports.clock import Clock
 from gateway.ports.leases import Lease
@@ -24,11 +24,6 @@ from gateway.turns.telling import Step, Teller
 
 MAX_ATTEMPTS = 2
 """A turn that killed the process this often is set aside."""
-
-
-def is_ended_at_once(turn: Turn) -> bool:
-    """Whether a turn is ended without anything being run for it: it was stopped, or is to be set aside."""
-    return turn.attempt > MAX_ATTEMPTS or turn.stop_requested_by is not None
 
 
 class Runner:
@@ -54,7 +49,11 @@ class Runner:
         self._time_limit = time_limit
 
     async def run(self, turn: Turn, lease: Lease, breaks: Breaks) -> None:
-        """Run the turn to its end. Raises `LeaseLost` alone, having written nothing more."""
+        """Run the turn to its end.
+
+        Raises `LeaseLost`, having written nothing more, and `Unavailable` where the store is away and the turn is to be
+        gone on with.
+        """
         about = {"session": str(turn.key), "channel": turn.route.channel, "message": turn.route.reply_to}
         with logger.contextualize(**about, turn=turn.id):
             run = Run(turn=turn, lease=lease, session=turn.session, breaks=breaks)
@@ -69,6 +68,10 @@ class Runner:
         try:
             await self._answer(run)
         except LeaseLost:
+            raise
+        except ModelUnavailable as error:
+            await self._endings.failed(run, error)
+        except Unavailable:
             raise
         except StopRequested as stop:
             await self._endings.stopped(run, stop.by)

@@ -23,11 +23,12 @@ class Strays:
     async def cancel(self, tasks: Collection[asyncio.Task[None]]) -> None:
         """Cancel tasks and wait until they have ended, but no longer than they are given."""
         for task in tasks:
+            # Whoever waits here may be cancelled too; from now on they are ours.
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
             task.cancel()
         for task in await self._unended(tasks):
             logger.bind(task=task.get_name()).error("a task does not end although it was cancelled")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
         """Cancel once more what has not ended, and leave what does not obey to the end of the process."""

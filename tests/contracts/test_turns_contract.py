@@ -200,6 +200,25 @@ async def test_a_turn_whose_process_died_is_resumed_with_the_next_attempt(store:
     assert await texts(store, turn.session_id) == ["hi", "round one"]
 
 
+async def test_a_turn_that_was_there_at_a_death_is_not_begun_where_none_is_wanted(
+    store: Store, clock: ManualClock
+) -> None:
+    turn, _ = await begun(store)
+    await clock.advance(31)
+    lease = await lease_of(store, turn.session_id)
+    for _ in range(2):
+        held_back = await store.turns.begin(turn.session_id, lease, suspects=False)
+        assert held_back is not None
+        assert (held_back.id, held_back.state, held_back.attempt) == (turn.id, TurnState.WAITING, 1)
+    resumed = await store.turns.begin(turn.session_id, lease)
+    assert resumed is not None
+    assert (resumed.state, resumed.attempt) == (TurnState.RUNNING, 2)
+    await store.turns.request_stop(turn.session_id, "U1")
+    stopped = await store.turns.begin(turn.session_id, lease, suspects=False)
+    assert stopped is not None
+    assert stopped.stop_requested_by == "U1"
+
+
 async def test_a_turn_set_down_on_purpose_is_resumed_without_counting(store: Store) -> None:
     turn, lease = await begun(store)
     await store.turns.suspend(turn, lease, Waiting(reason=RESUME))

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import pytest
+
 from gateway.domain.busy import Busy, BusyModes
 from gateway.domain.errors import Unavailable
 from gateway.domain.keys import Route
 from gateway.domain.message import Kind, Message, Role, ToolCall
 from gateway.domain.phrases import ENGLISH
 from gateway.domain.turn import Backlog, TurnState
-from gateway.ports.model import FinishReason
+from gateway.ports.model import FinishReason, ToolCallRequested
+from gateway.ports.tools import ToolContext, ToolResult
 from gateway.ports.wakeups import Topic
+from gateway.turns.calling import FAILED
 from gateway.turns.listening import MOST_INTERRUPTIONS
 from gateway.turns.strays import GRACE_SECONDS
 from tests.clock import settle
+from tests.fakes import Step
 from tests.stores import message
 from tests.turns.conftest import Rig, until
 from tests.turns.deaths import left_by_a_death
@@ -175,29 +180,6 @@ async def test_a_draining_process_begins_no_turn_that_waited_for_others(rig: Rig
     assert len(rig.model.requests) == 1
 
 
-async def test_a_store_that_is_away_for_a_moment_is_not_a_death(rig: Rig) -> None:
-    ids = [await left(rig, n) for n in range(2)]
-    rig.model.gate.clear()
-    suspend, failures = rig.store.turns.suspend, [Unavailable("disk full")]
-
-    async def flaky(*args: object, **more: object) -> None:
-        if failures:
-            raise failures.pop()
-        await suspend(*args, **more)  # type: ignore[arg-type]
-
-    rig.store.turns.suspend = flaky  # type: ignore[method-assign]
-    first = asyncio.create_task(rig.dispatcher.drive(ids[0]))
-    await until(lambda: len(rig.model.requests) == 1)
-    second = asyncio.create_task(rig.dispatcher.drive(ids[1]))
-    await until(lambda: failures == [])
-    await rig.clock.advance(2)
-    await second
-    rig.model.gate.set()
-    await first
-    await rig.dispatcher.drive(ids[1])
-    assert [(turn.state, turn.attempt) for turn in await rig.store.turns.list()] == [(TurnState.DONE, 2)] * 2
-
-
 async def test_a_stop_survives_a_store_that_is_away_for_a_moment(rig: Rig) -> None:
     rig.model.gate.clear()
     session_id = await rig.say("one", 1)
@@ -275,3 +257,131 @@ async def test_a_tools_error_is_kept_as_one(rig: Rig) -> None:
     session_id = await rig.turn("go", 1)
     errors = [row.extra.get("is_error", False) for row in await rig.rows(session_id) if row.role is Role.TOOL]
     assert errors == [True, False]
+
+
+async def test_a_death_while_turns_wait_for_others_does_not_count_against_them(rig: Rig) -> None:
+    """They are not even begun, or they would be set aside with the one that kills."""
+    ids = [await left(rig, n) for n in range(3)]
+    rig.model.gate.clear()
+    first = asyncio.create_task(rig.dispatcher.drive(ids[0]))
+    await until(lambda: len(rig.model.requests) == 1)
+    for id in ids[1:]:
+        await rig.dispatcher.drive(id)
+        await rig.dispatcher.drive(id)
+    attempts = {turn.session_id: turn.attempt for turn in await rig.store.turns.list()}
+    assert [attempts[id] for id in ids] == [2, 1, 1]
+    rig.model.gate.set()
+    await first
+    for id in ids[1:]:
+        await rig.dispatcher.drive(id)
+    assert {turn.state for turn in await rig.store.turns.list()} == {TurnState.DONE}
+
+
+async def test_a_session_that_is_at_work_is_not_over_however_long_it_is_silent(rig: Rig) -> None:
+    """Otherwise what is said meanwhile would begin another one beside it, and no stop would reach the first."""
+    rig.options = rig.options.model_copy(update={"reset_idle_minutes": 5})
+    tools = Scripted()
+    session_id, driving = await in_a_tool(rig, tools)
+    await rig.clock.advance(360)
+    assert await rig.say("how far are you?", 2) == session_id
+    await rig.clock.advance(360)
+    await rig.intake(message("/stop", 3))
+    await driving
+    assert await rig.sent() == [ENGLISH.stopped_waiting]
+
+
+async def test_a_session_in_which_something_waits_is_not_over(rig: Rig) -> None:
+    rig.options = rig.options.model_copy(update={"reset_idle_minutes": 5})
+    rig.build()
+    session_id = await rig.say("one", 1)
+    await rig.clock.advance(360)
+    assert await rig.say("two", 2) == session_id
+
+
+async def test_a_store_that_is_away_is_not_blamed_on_the_model(rig: Rig) -> None:
+    page, failures = rig.store.sessions.page, [Unavailable("disk full")]
+
+    async def flaky(*args: object, **more: object) -> object:
+        if failures:
+            raise failures.pop()
+        return await page(*args, **more)  # type: ignore[arg-type]
+
+    rig.store.sessions.page = flaky  # type: ignore[method-assign, assignment]
+    session_id = await rig.turn("hi", 1)
+    assert await rig.sent() == []
+    await rig.dispatcher.drive(session_id)
+    assert await rig.sent() == ["answer to hi"]
+    assert [turn.attempt for turn in await rig.store.turns.list()] == [1]
+
+
+async def test_a_stop_needs_no_place(rig: Rig) -> None:
+    rig.model.gate.clear()
+    narrow = rig.new_dispatcher("narrow", max_concurrent=1)
+    first = asyncio.create_task(narrow.drive(await rig.say("one", 1)))
+    await until(lambda: len(rig.model.requests) == 1)
+    other = Route("slack", "D2")
+    second = asyncio.create_task(narrow.drive(await rig.say("two", 2, route=other)))
+    await settle()
+    await rig.intake(message("/stop", 3, route=other))
+    await second
+    assert await rig.sent() == [ENGLISH.stopped]
+    rig.model.gate.set()
+    await first
+    assert await rig.sent() == [ENGLISH.stopped, "answer to one"]
+
+
+async def test_the_end_of_the_process_does_not_wait_for_a_store_that_is_away(rig: Rig) -> None:
+    begun = asyncio.Event()
+
+    async def away(*_: object, **__: object) -> None:
+        begun.set()
+        await settle()
+        raise Unavailable("locked")
+
+    rig.store.turns.begin = away  # type: ignore[method-assign, assignment]
+    rig.store.leases.release = away  # type: ignore[method-assign]
+    driving = asyncio.create_task(rig.dispatcher.drive(await rig.say("hi", 1)))
+    await begun.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    assert driving.cancelled()
+
+
+async def test_calls_of_one_id_are_told_apart(rig: Rig) -> None:
+    """Some servers give each call the same id, or none: both are run, and the model sees both results."""
+    tools = rig.tools = Scripted()
+    rig.build()
+    rig.model.steps = [[ToolCallRequested(id, "write", "{}") for id in ("c", "c", "")], "done"]
+    session_id = await rig.turn("go", 1)
+    ids = [call.id for row in await rig.rows(session_id) for call in row.tool_calls]
+    assert len(set(ids)) == 3
+    assert "" not in ids
+    assert [row.tool_call_id for row in await rig.rows(session_id) if row.role is Role.TOOL] == ids
+    assert len(tools.written) == 3
+
+
+class Rude(Scripted):
+    """`look` ends the process, and `write` returns what is no result."""
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        if call.name == "look":
+            raise SystemExit(3)
+        return "not a result"  # type: ignore[return-value]
+
+
+async def test_a_tool_that_exits_or_returns_nonsense_has_failed_and_ends_nothing(rig: Rig) -> None:
+    rig.tools = Rude()
+    rig.build()
+    rig.model.steps = [calling("look:a", "write:b"), "done"]
+    session_id = await rig.turn("go", 1)
+    assert [row.text for row in await rig.rows(session_id) if row.role is Role.TOOL] == [FAILED, FAILED]
+    assert await rig.sent() == ["done"]
+
+
+@pytest.mark.parametrize(
+    "steps", [[("It is 42.", FinishReason.LENGTH), "NO_REPLY"], [("NO_REPLY", FinishReason.LENGTH)]]
+)
+async def test_the_marker_of_silence_is_never_shown(rig: Rig, steps: list[Step]) -> None:
+    rig.model.steps = steps
+    await rig.turn("hi", 1)
+    assert "NO_REPLY" not in "".join(await rig.sent())

@@ -154,8 +154,8 @@ async def test_a_stop_while_a_turn_is_being_begun_does_not_count_as_a_crash(rig:
     for _ in range(4):
         begun = asyncio.Event()
 
-        async def slow(*args: object, begun: asyncio.Event = begun) -> object:
-            turn = await begin(*args)  # type: ignore[arg-type]
+        async def slow(*args: object, begun: asyncio.Event = begun, **more: object) -> object:
+            turn = await begin(*args, **more)  # type: ignore[arg-type]
             begun.set()
             await asyncio.sleep(0)
             return turn
