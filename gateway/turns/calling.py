@@ -79,10 +79,7 @@ class Calling:
         try:
             result: object = await self._tools.call(call, self._context)
             return result if isinstance(result, ToolResult) else ToolResult(text=FAILED, is_error=True)
-        except (
-            Exception,
-            SystemExit,
-        ):  # the supervised boundary of a tool: its fault is a result and no end
+        except (Exception, SystemExit):  # the supervised boundary of a tool: its fault is a result
             logger.bind(tool=call.name).exception("a tool failed by a fault of ours")
             return ToolResult(text=FAILED, is_error=True)
 

@@ -1,8 +1,9 @@
 """The one thread that writes, with group commit.
 
-A durable commit costs a disk flush however much it holds, so whatever waits is committed together: each unit of work
-in a savepoint of its own, one flush for all, and nobody is told before the flush. Writers that wait for one another's
-flush are what makes a store slow under load; here the load itself makes the batches larger.
+A durable commit costs a disk flush however much it holds, so whatever waits is committed together: one flush for all,
+and nobody is told before the flush. Where a unit of work raises, all of it is done again, each in a savepoint of its
+own. Writers that wait for one another's flush are what makes a store slow under load; here the load itself makes the
+batches larger.
 """
 
 from __future__ import annotations
@@ -136,12 +137,29 @@ class Writer:
             _alone(connection, batch[0], self._before_commit)
             return
         try:
-            _together(connection, batch, self._before_commit)
+            if not _all_well(connection, batch, self._before_commit):
+                connection.execute("BEGIN IMMEDIATE")
+                _together(connection, batch, self._before_commit)
         except sqlite3.Error:
             # A full disk or a failed flush undoes the whole batch: find out which of them can be kept, one by one.
             _roll_back(connection)
             for job in batch:
                 _begin_alone(connection, job, self._before_commit)
+
+
+def _all_well(connection: sqlite3.Connection, batch: Sequence[_Job], before_commit: BeforeCommit) -> bool:
+    """Commit the batch without savepoints, which cost much; return False, with nothing done, if one raises."""
+    transaction = SqliteTransaction(connection)
+    for job in batch:
+        job.result = job.error = None
+        try:
+            job.result = job.work(transaction)
+        except BaseException:  # it raises once more where it can be undone by itself, and that is handed on
+            _roll_back(connection)
+            return False
+    before_commit(connection)
+    connection.execute("COMMIT")
+    return True
 
 
 def _together(connection: sqlite3.Connection, batch: Sequence[_Job], before_commit: BeforeCommit) -> None:
