@@ -6,7 +6,9 @@ import pytest
 
 from bench.appending import measure_appending
 from bench.chats import growth
+from bench.idle import measure_idle
 from bench.importing import measure_importing
+from bench.load import measure_load
 from bench.parts import PARTS
 from bench.reading import measure_cold, measure_lists
 from bench.row import Row
@@ -23,6 +25,8 @@ async def test_every_part_of_the_bench_runs() -> None:
         *await measure_search(sessions=20, rows_each=20, rounds=1),
         *await measure_importing(sessions=5, rows_each=2, rounds=1),
         *await measure_turns(messages=2, rounds=1),
+        *await measure_load(chats=4, rate=40, seconds=0.5, at_once=4, rounds=1),
+        *await measure_idle(sessions=3, rows_each=2, seconds=0.5),
     ]
     assert all(row.ours > 0 and row.floor > 0 for row in rows)
     assert len(table(rows)) == len(rows) + 1
@@ -37,6 +41,8 @@ def test_a_target_is_met_or_not_and_the_table_says_so() -> None:
     assert table([row])[1].split() == ["a", "4.000", "ms", "2.000", "ms", "2.00x", "2x", "yes", "b"]
 
 
-@pytest.mark.parametrize("name", ["append", "cold", "list", "search", "chats", "turns", "import", "process"])
+@pytest.mark.parametrize(
+    "name", ["append", "cold", "list", "search", "chats", "turns", "load", "idle", "import", "process"]
+)
 def test_every_part_has_its_name(name: str) -> None:
     assert name in PARTS
