@@ -83,7 +83,8 @@ def configure(world: Stepped, chance: random.Random) -> None:
     text = re.sub(r"^(people|chats) = .*", r'\1 = ["*"]', config.read_text(), flags=re.MULTILINE)
     for channel in ("slack", "telegram"):
         text = text.replace(f"[channels.{channel}]", f'[channels.{channel}]\nbusy = "{chance.choice(list(Busy))}"')
-    config.write_text(text)
+    # What is given up after ten failures is kept and told, but here all of it is to arrive.
+    config.write_text(f"{text}\n[delivery]\nmax_attempts = 1000\n")
 
 
 async def chaos(world: Stepped, size: Size, chance: random.Random) -> list[Person]:
@@ -140,7 +141,8 @@ def judge(world: Stepped, people: list[Person]) -> None:
     delivered = Counter(row["turn_id"] for row in world.rows(deliveries))
     assert delivered == Counter(row["id"] for row in world.rows("SELECT id FROM turns"))
     assert {state for state, _ in world.turns()} <= {"done", "failed", "stopped", "set aside"}
-    assert {row["state"] for row in world.rows("SELECT state FROM inbox UNION SELECT state FROM outbox")} == {"done"}
+    assert {row["state"] for row in world.rows("SELECT state FROM inbox")} == {"done"}
+    assert {(row["state"], row["error"]) for row in world.rows("SELECT state, error FROM outbox")} == {("done", None)}
     assert set(world.runs().values()) <= {1}
     assert sum(doubled(world, person) for person in people) <= world.resent()
 

@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 CHAT = """
+import signal
 import asyncio
 from channels.console.adapter import ConsoleChannel
 from channels.console.options import ConsoleOptions
@@ -38,6 +39,8 @@ async def main():
     assert asyncio.all_tasks() == {asyncio.current_task()}
     print("ended well")
 
+# A shell that starts something in the background has it ignore this.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main())
 """
 
