@@ -143,5 +143,5 @@ async def _beside_stuck(chats: int, rate: float, messages: int, rounds: int) -> 
             at_most=most,
         )
         # What else the machine does falls on either, and most on the slowest hundredth.
-        for share, most in ((50, 1.5), (99, 2))
+        for share, most in ((50, 1.2), (99, 1.5))
     ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from loguru import logger
 
 from gateway.domain.busy import Busy, BusyModes
-from gateway.domain.errors import NotFound, Overfull, TrunklineError
+from gateway.domain.errors import NotFound, Overfull, Unavailable
 from gateway.domain.inbound import Inbound
 from gateway.domain.outbound import NewDelivery, Outbound
 from gateway.domain.phrases import Phrases
@@ -87,7 +87,7 @@ class Intake:
         except Overfull as full:
             self._teller.of_message(Step.OVERFULL, inbound, level="WARNING", waiting=full.most)
             await self._tell(inbound, self._phrases.overfull.format(most=full.most), f"overfull:{full.oldest}")
-        except TrunklineError:
+        except Unavailable:
             raise
         except Exception:  # the supervised boundary of intake: an event we stumble over must not hold up all behind it
             logger.bind(session=str(inbound.key), channel=inbound.route.channel, message=inbound.dedupe_key).exception(

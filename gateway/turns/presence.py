@@ -117,6 +117,8 @@ class Attention:
         await self._in_turn(sign, channel, seconds)
         if sign.is_wanted or await self._call(channel, sign.route, Presence.IDLE) or self._is_closing:
             sign.fades_at = None
+        else:
+            await self._rest(sign, RETRY_SECONDS)
 
     def _stands(self, sign: _Sign) -> bool:
         return sign.fades_at is not None and sign.fades_at > self._clock.now()

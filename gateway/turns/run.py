@@ -21,7 +21,6 @@ class Run:
 
     turn: Turn
     lease: Lease
-    session: Session
     breaks: Breaks
     specs: Sequence[ToolSpec] = ()
     has_files: bool = False
@@ -35,6 +34,11 @@ class Run:
     """The calls of the round that runs, until their results are stored."""
     usage: Usage | None = None
     """What a call of the model cost, until that is stored."""
+
+    @property
+    def session(self) -> Session:
+        """The session it is run over, as it was when the turn began."""
+        return self.turn.session
 
     def unstored(self) -> Sequence[Message]:
         """Return what there is of a round that is broken off."""

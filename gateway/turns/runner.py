@@ -56,7 +56,7 @@ class Runner:
         """
         about = {"session": str(turn.key), "channel": turn.route.channel, "message": turn.route.reply_to}
         with logger.contextualize(**about, turn=turn.id):
-            run = Run(turn=turn, lease=lease, session=turn.session, breaks=breaks)
+            run = Run(turn=turn, lease=lease, breaks=breaks)
             if turn.attempt > MAX_ATTEMPTS:
                 await self._endings.set_aside(run)
                 return

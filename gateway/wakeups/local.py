@@ -53,6 +53,8 @@ class LocalWakeups(Wakeups):
         finally:
             self._is_running = False
             await self._cancel_all()
+            # Nobody follows these hints any more; the next sweep finds what they were about.
+            self._waiting.clear()
 
     async def idle(self) -> None:
         """Return once no handler runs and nothing waits to be handled now; what is timed for later does not count."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gateway.domain.errors import LeaseLost, Unavailable
-from gateway.ports.leases import Lease, renewed
+from gateway.ports.leases import Lease, held, renewed
 from gateway.store import Store
 from tests.clock import ManualClock, settle
 
@@ -127,3 +127,14 @@ async def test_a_renewal_that_cannot_be_stored_is_tried_again(store: Store, cloc
             await store.leases.acquire(f"other{n}", "one", TTL)
             await settle()
     assert renewals == 5
+
+
+async def test_a_lease_that_is_held_is_given_back_at_the_end_unless_that_was_done_already(
+    store: Store, clock: ManualClock
+) -> None:
+    for is_given_back in (False, True):
+        lease = await store.leases.acquire("x", "me", TTL)
+        assert lease is not None
+        async with held(store.leases, lease, TTL, clock) as holding:
+            holding.is_given_back = is_given_back
+        assert bool(await store.leases.holders("x")) == is_given_back

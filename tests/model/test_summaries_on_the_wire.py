@@ -47,7 +47,7 @@ async def test_a_summary_is_asked_for_over_the_wire_and_a_refusal_is_no_end(
         assert lease is not None
         turn = await store.turns.begin(session_id, lease)
         assert turn is not None
-        run = Run(turn=turn, lease=lease, session=turn.session, breaks=Breaks())
+        run = Run(turn=turn, lease=lease, breaks=Breaks())
         plan = Plan(
             profile=Profile(model=model), info=router.info(model), terms=Terms(budget=1_000), tail=Tail(),
             fixed_tokens=0, factor=1.1,

@@ -119,9 +119,15 @@ async def test_a_second_break_while_a_step_takes_its_time_to_end_is_no_error() -
         await task
 
 
-async def test_input_breaks_nothing_off_where_it_may_not() -> None:
+async def test_input_breaks_nothing_off_where_it_may_not_and_a_stop_does() -> None:
     breaks = Breaks()
     breaks.may_interrupt = False
     breaks.ask(Why.INPUT)
-    async with breaks.step():
-        pass
+
+    async def work() -> str:
+        return "done"
+
+    assert await breaks.within(work) == "done"
+    breaks.ask(Why.STOP)
+    with pytest.raises(Broken):
+        await breaks.within(work)

@@ -139,6 +139,9 @@ async def test_turns_that_a_death_left_take_no_places_while_they_wait(rig: Rig) 
     await until(lambda: len(rig.model.requests) == 2)
     rig.model.gate.set()
     await asyncio.gather(*driving, healthy)
+    assert sorted(await rig.sent()) == ["answer to healthy", "answer to q0"]
+    attempts = {turn.session_id: turn.attempt for turn in await rig.store.turns.list()}
+    assert sorted(attempts[id] for id in ids) == [1, 1, 2]
 
 
 async def test_one_suspect_after_the_other_is_woken_by_itself(rig: Rig) -> None:

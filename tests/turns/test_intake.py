@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.domain.errors import NotFound, Unavailable
+from gateway.domain.errors import InvalidKey, NotFound, Refused, Unavailable
 from gateway.domain.inbound import Inbound
 from gateway.domain.keys import Route
 from gateway.domain.message import Sender
@@ -88,13 +88,14 @@ async def test_another_bot_is_not_answered(rig: Rig) -> None:
         await rig.store.sessions.get(ROUTE.key)
 
 
-async def test_an_event_we_stumble_over_is_refused_for_good_and_its_sender_told(rig: Rig) -> None:
+@pytest.mark.parametrize("fault", [ZeroDivisionError(), Refused("no such thing"), InvalidKey("no key")])
+async def test_an_event_we_stumble_over_is_refused_for_good_and_its_sender_told(rig: Rig, fault: Exception) -> None:
     """Case E14: an event that can never be stored must not hold up all that come after it."""
     accept = rig.store.turns.accept
 
     async def stumbles(inbound: Inbound, new: NewSession, **_: object) -> str | None:
         if inbound.text == "poison":
-            raise ZeroDivisionError
+            raise fault
         return await accept(inbound, new)
 
     rig.store.turns.accept = stumbles  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from gateway.domain.errors import AuthFailed, NotDone, Unknown
 from gateway.domain.keys import Route
 from gateway.domain.policy import Rules
 from gateway.ports.channel import Capabilities, Presence
-from gateway.turns.presence import PAUSE, Attention
+from gateway.turns.presence import PAUSE, RETRY_SECONDS, Attention
 from tests.clock import ManualClock, settle
 from tests.fakes import FakeChannel
 from tests.stores import ROUTE, message
@@ -288,3 +288,31 @@ async def test_a_sign_left_out_is_shown_as_soon_as_there_is_room(
         attention.working(f"s{n}", Route("slack", f"D{n}"))
     await clock.advance(7)
     assert {chat for chat, _ in channel.signs} == {f"D{n}" for n in range(60)}
+
+
+@pytest.mark.parametrize("error", [Unknown("lost"), NotDone("no"), ZeroDivisionError("/secret")])
+async def test_a_clear_that_fails_is_tried_again_seldom(
+    attention: Attention, channel: FakeChannel, clock: ManualClock, error: Exception
+) -> None:
+    channel.capabilities = Capabilities(presence_seconds=100)
+    attention.working("s1", ROUTE)
+    await settle()
+    channel.presence_errors = [error] * 3
+    attention.idle("s1")
+    await clock.advance(60)
+    assert states(channel) == [WORKING, *[IDLE] * 4]
+    await clock.advance(60)
+    assert len(channel.signs) == 5
+
+
+async def test_a_clear_that_always_fails_is_given_up_once_the_sign_has_faded(
+    attention: Attention, channel: FakeChannel, clock: ManualClock
+) -> None:
+    channel.capabilities = Capabilities(presence_seconds=20)
+    attention.working("s1", ROUTE)
+    await settle()
+    channel.presence_errors = [Unknown("lost")] * 1_000
+    attention.idle("s1")
+    await clock.advance(600)
+    assert len(channel.signs) <= 1 + 20 / RETRY_SECONDS + 1
+    assert attention.shown == 0
